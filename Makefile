@@ -1,0 +1,48 @@
+# One task file for people and for CI. On a fresh machine `make demo` and `make test`
+# need nothing before them: they make .venv and install everything themselves.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: help setup demo test quick lint bench docs clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	  || { echo "dpregions needs Python 3.11 or later: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update -qq && apt-get install -y -qq python3-venv; \
+	  else echo "Python's venv module is missing: install it (Debian: apt-get install python3-venv)"; exit 1; fi; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[plot]" --group dev
+	@touch $@
+
+setup: $(STAMP)  ## make .venv and install dpregions with everything for development
+
+demo: $(STAMP)  ## a synthetic city, its exact histogram, a few queries, a picture
+	$(BIN)/dpregions demo --out demo_output
+
+lint: $(STAMP)  ## ruff (lint and format) and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint  ## everything: lint, all tests, the documentation's code blocks
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+quick: $(STAMP)  ## the core tests only
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not docs"
+
+bench: $(STAMP)  ## speed, as ratios to named peers in the same run
+	$(BIN)/python -m benchmarks
+
+docs: $(STAMP)  ## the documentation as a static site in site/
+	$(BIN)/mkdocs build --strict
+
+clean:  ## remove what the targets above made
+	rm -rf $(VENV) site demo_output bench_output .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,71 @@
+"""Every error and warning dpregions raises, in one tree.
+
+Reads as documentation: catch `DPRegionsError` for all of them, or the branch you can
+handle. Each also is the built-in a caller would expect (`ValueError`, `TypeError`,
+`ImportError`). A message names the public value that was wrong and the remedy. It never
+holds anything about a single record of the secret data.
+
+    DPRegionsError
+    ├── InputError (ValueError)       an argument is unusable
+    │   ├── GridError                 grid parameters
+    │   ├── CRSError                  coordinate reference systems do not fit
+    │   ├── QueryError                a query is unusable
+    │   └── PrivacyError              epsilon, bound, unit or neighbour relation
+    ├── InputTypeError (TypeError)    an argument is of a kind we do not read
+    └── MissingExtraError (ImportError)   an optional dependency is absent
+
+    DPRegionsWarning (UserWarning)
+    ├── OutsideAreaWarning            a query lies wholly outside the grid's area: counts 0
+    └── ApproximateCountWarning       a query's cells form no rectangle: the count is approximate
+"""
+
+from __future__ import annotations
+
+
+class DPRegionsError(Exception):
+    """Base of every error raised by dpregions."""
+
+
+class InputError(DPRegionsError, ValueError):
+    """An argument is unusable; the message says which, with its value and the remedy."""
+
+
+class GridError(InputError):
+    """The parameters do not make a grid."""
+
+
+class CRSError(InputError):
+    """Two coordinate reference systems do not fit, or one is missing or not metric."""
+
+
+class QueryError(InputError):
+    """A query is unusable: reversed, not finite, null."""
+
+
+class PrivacyError(InputError):
+    """A privacy parameter is unusable: epsilon, the bound, the unit, the neighbour relation."""
+
+
+class InputTypeError(DPRegionsError, TypeError):
+    """An argument is of a kind that cannot be read here."""
+
+
+class MissingExtraError(DPRegionsError, ImportError):
+    """An optional dependency is not installed; the message names the extra to install."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(
+            f"this needs {package}, which is not installed: pip install 'dpregions[{extra}]'"
+        )
+
+
+class DPRegionsWarning(UserWarning):
+    """Base of every warning issued by dpregions."""
+
+
+class OutsideAreaWarning(DPRegionsWarning):
+    """A query lies wholly outside the grid's area and counts 0."""
+
+
+class ApproximateCountWarning(DPRegionsWarning):
+    """A query's cells do not form a rectangle, so its count is an approximation."""
