@@ -1,0 +1,255 @@
+"""`EulerHistogram`: exact and SECRET. Build, merge, count.
+
+Holds how many regions touch each face, inner edge and inner vertex of a grid. Nothing here
+is private: it must never be written to a release, a log or a page. `release` adds the noise.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, islice
+from numbers import Real
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+
+from dpregions.errors import InputError, InputTypeError
+from dpregions.grid import Grid
+from dpregions.queries import (
+    check_rectangle,
+    select,
+    signed_sum,
+    signed_sums,
+    signed_table,
+    warn_outside,
+)
+from dpregions.regions import (
+    Bound,
+    Oversize,
+    match_crs,
+    outline_batches,
+    outlines_of,
+    read_regions,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from pyproj import CRS
+
+SECRET = "SECRET: exact counts, not differentially private; never publish"
+
+
+class Edges(NamedTuple):
+    """Counts of inner edges by direction."""
+
+    vertical: NDArray[np.int64]
+    """Between a cell and its right neighbour: shape ``(n_rows, n_cols - 1)``."""
+    horizontal: NDArray[np.int64]
+    """Between a cell and its upper neighbour: shape ``(n_rows - 1, n_cols)``."""
+
+
+class EulerHistogram:
+    """Exact counts of the regions that touch each face, edge and vertex of a grid. Secret.
+
+    For convex regions and a rectangle of cells, faces - edges + vertices inside it is the
+    number of regions that touch it: each counted once, however many cells it covers.
+
+    Parameters
+    ----------
+    grid : Grid
+    counts : array of int64
+        Doubled array of shape ``grid.doubled_shape``: even/even entries are faces, odd/odd
+        vertices, mixed ones edges.
+
+    Examples
+    --------
+    >>> import dpregions as dpr
+    >>> from shapely import box
+    >>> grid = dpr.Grid(0, 0, 1, n_rows=3, n_cols=3)
+    >>> hist = dpr.EulerHistogram.from_regions([box(0.5, 0.5, 1.5, 1.5)], grid)
+    >>> hist.count(0, 0, 2, 2), int(hist.faces[:2, :2].sum())
+    (1, 4)
+    """
+
+    def __init__(self, grid: Grid, counts: Any) -> None:
+        counts = np.array(counts)
+        if counts.shape != grid.doubled_shape or counts.dtype.kind not in "iu":
+            raise InputError(
+                f"counts must be integers of shape {grid.doubled_shape} for {grid!r}, "
+                f"got {counts.dtype} of shape {counts.shape}"
+            )
+        self._grid = grid
+        self._counts = counts.astype(np.int64, copy=False)
+        self._counts.flags.writeable = False
+        self._sums: NDArray[np.int64] | None = None
+
+    @classmethod
+    def from_regions(
+        cls,
+        regions: Any,
+        grid: Grid,
+        *,
+        user_id: Any = None,
+        max_diameter: float | str | None = None,
+        oversize: Oversize = "shrink",
+        crs: Any = None,
+    ) -> Self:
+        """Count regions on a grid.
+
+        Parameters
+        ----------
+        regions
+            GeoDataFrame, GeoSeries, a sequence or array of shapely geometries or of WKB, or
+            anything with an Arrow stream of WKB. Each geometry, of any type, becomes its
+            convex hull. Null, empty, not finite and far-away ones count nowhere.
+        grid : Grid
+            Regions in another CRS are reprojected to the grid's.
+        user_id : str, array or None
+            The column of user ids, or the ids: one region a user counts, chosen by a fixed
+            rule that does not depend on row order. None: each row is its own user.
+        max_diameter : float, str or None
+            The largest diameter of a region; None: no bound.
+        oversize : {"shrink", "drop"}
+            What becomes of a longer region: shrunk about its centroid, or left out.
+        crs : optional
+            The CRS of regions that carry none (bare arrays).
+        """
+        bound = None if max_diameter is None else Bound.of(grid, max_diameter, oversize)
+        source = read_regions(regions, user_id=user_id, crs=crs)
+        remedy = "set theirs, regions.set_crs(...), or give crs="
+        match_crs(source.crs, grid, "the regions", remedy)
+        batches = outline_batches(source, grid, bound)
+        return cls(grid, _histogram(batches, source.crs, grid, bound))
+
+    @property
+    def grid(self) -> Grid:
+        """The grid."""
+        return self._grid
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """All counts in one doubled array (read only). Secret."""
+        return self._counts
+
+    @property
+    def faces(self) -> NDArray[np.int64]:
+        """Regions touching each cell, shape ``(n_rows, n_cols)``. Secret."""
+        return self._counts[::2, ::2]
+
+    @property
+    def edges(self) -> Edges:
+        """Regions touching each inner edge. Secret."""
+        return Edges(vertical=self._counts[::2, 1::2], horizontal=self._counts[1::2, ::2])
+
+    @property
+    def vertices(self) -> NDArray[np.int64]:
+        """Regions touching each inner vertex, shape ``(n_rows - 1, n_cols - 1)``. Secret."""
+        return self._counts[1::2, 1::2]
+
+    def count(self, *query: Any, crs: Any = None) -> Any:
+        """Count the regions that touch a query. Exact for rectangles; secret.
+
+        A query that is not a union of cells is enlarged to the cells it touches. Where those
+        form no rectangle the count is an approximation, and a warning says so. Wholly outside
+        the area: 0, with a warning.
+
+        Parameters
+        ----------
+        *query
+            ``xmin, ymin, xmax, ymax`` as four numbers or four arrays; or one geometry, an
+            array of geometries, a GeoSeries or a GeoDataFrame.
+        crs : optional
+            The CRS of numbers or geometries that carry none; the grid's by default.
+
+        Returns
+        -------
+        int, numpy.ndarray or pandas.Series
+            One number, or as many as queries, in their shape or on their index.
+        """
+        if crs is None and len(query) == 4 and all(isinstance(v, Real) for v in query):
+            check_rectangle(*query)
+            cells = self._grid.cell_range(*query)
+            if cells[1] < cells[0] or cells[3] < cells[2]:
+                warn_outside("the query lies wholly outside the grid's area: 0 counted", 2)
+            return signed_sum(self._table, *cells)
+        selection = select(self._grid, query, crs)
+        return selection.wrap(signed_sums(self._table, self._counts, selection))
+
+    @property
+    def _table(self) -> NDArray[np.int64]:
+        if self._sums is None:
+            self._sums = signed_table(self._counts)
+        return self._sums
+
+    def __add__(self, other: object) -> EulerHistogram:
+        """Merge partial histograms of one grid (of different users: nobody twice)."""
+        if not isinstance(other, EulerHistogram):
+            return NotImplemented
+        if self._grid != other._grid:
+            raise InputError(
+                f"histograms of different grids cannot be added: {self._grid!r} and {other._grid!r}"
+            )
+        return EulerHistogram(self._grid, self._counts + other._counts)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether grid and counts are the same."""
+        if not isinstance(other, EulerHistogram):
+            return NotImplemented
+        return self._grid == other._grid and np.array_equal(self._counts, other._counts)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        """Return what it is, and that it is secret; never a count."""
+        return f"<EulerHistogram on {self._grid!r}. {SECRET}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state to pickle, the label first: whoever opens the file sees it."""
+        return {"label": SECRET, "grid": self._grid, "counts": self._counts}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore, checking as the constructor does."""
+        if state.get("label") != SECRET:
+            raise InputTypeError("this pickle does not hold an EulerHistogram")
+        EulerHistogram.__init__(self, state["grid"], state["counts"])
+
+
+def _histogram(
+    batches: Iterator[NDArray[np.object_]], crs: CRS | None, grid: Grid, bound: Bound | None
+) -> NDArray[np.int64]:
+    """Sum batches of regions: one difference array a worker, one batch each at a time."""
+    from dpregions import _kernel
+
+    lock = threading.Lock()
+
+    def next_batch() -> NDArray[np.object_] | None:
+        with lock:
+            return next(work, None)
+
+    def add_batches() -> NDArray[np.int64]:
+        steps = np.zeros((grid.doubled_shape[0], grid.doubled_shape[1] + 1), np.int64)
+        while (batch := next_batch()) is not None:
+            outlines = outlines_of(batch, crs, grid, bound)
+            _kernel.add_bodies(outlines.xy, outlines.offsets, *grid.shape, steps)
+        return steps
+
+    head = list(islice(batches, 2))
+    work = chain(head, batches)
+    if len(head) < 2:
+        steps = add_batches()
+    else:
+        with ThreadPoolExecutor(n_workers(grid)) as pool:
+            parts = [pool.submit(add_batches) for _ in range(n_workers(grid))]
+            steps = parts[0].result()
+            for part in parts[1:]:
+                steps += part.result()
+    return np.cumsum(steps, axis=1, out=steps)[:, :-1]
+
+
+def n_workers(grid: Grid) -> int:
+    """Return how many threads to use: the cores, while their histograms fit in memory."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(1, min(os.cpu_count() or 1, memory // (32 * grid.n_components)))

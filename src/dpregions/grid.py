@@ -1,0 +1,481 @@
+"""`Grid`: the public domain of a histogram, and every boundary rule.
+
+A grid is a public choice, never read off the data. This module owns where its lines are,
+which cells a query touches, and how the doubled array of faces, edges and vertices is laid
+out. The same rule for bodies, compiled, is in `_kernel.py` (tested equal to `Grid.snap`).
+
+- Lines: line `i` is at the float `xmin + i * cell_size`, exactly, for everyone.
+- Bodies: a line belongs to the cell on its right or top. Rows are settled before columns.
+- Queries: a query with area is its interior; read to the nearest lattice step, so that a
+  bound within half a step of a line lies on it. A query without area follows the body rule.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import warnings
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from dpregions.errors import CRSError, DPRegionsWarning, GridError, InputError, InputTypeError
+from dpregions.lengths import exact, positive_length
+
+if TYPE_CHECKING:
+    import geopandas
+    from numpy.typing import ArrayLike, NDArray
+    from pyproj import CRS
+
+LATTICE_BITS = 20
+"""Coordinates are integers: 2**20 steps a cell, a millimetre where cells are a kilometre."""
+
+STEPS = 1 << LATTICE_BITS
+
+REACH = 1 << 28
+"""Coordinates more than this many cells from the grid are no places (integers stay exact)."""
+
+Kind = Literal["faces", "edges", "vertices"]
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Grid:
+    """A rectangle of square cells in a projected plane.
+
+    Parameters
+    ----------
+    xmin, ymin : float
+        The lower left corner of the area, in CRS units. Row 0 is at `ymin`.
+    cell_size : float or str
+        The side of a cell: a number in CRS units, or text such as ``"1km"``.
+    n_rows, n_cols : int
+        How many cells the area has along y and along x.
+    crs : optional
+        Anything `pyproj.CRS` reads; a projected one. None for a plane without one.
+
+    Examples
+    --------
+    >>> from dpregions import Grid
+    >>> Grid(0, 0, 1, n_rows=2, n_cols=3)
+    Grid(xmin=0.0, ymin=0.0, cell_size=1.0, n_rows=2, n_cols=3)
+    """
+
+    xmin: float
+    ymin: float
+    cell_size: float
+    n_rows: int
+    n_cols: int
+    crs: CRS | None
+
+    def __init__(
+        self,
+        xmin: float,
+        ymin: float,
+        cell_size: float | str,
+        n_rows: int,
+        n_cols: int,
+        crs: Any = None,
+    ) -> None:
+        crs = _projected_crs(crs)
+        values = {
+            "xmin": _finite("xmin", xmin),
+            "ymin": _finite("ymin", ymin),
+            "cell_size": float(positive_length(cell_size, name="cell_size", crs=crs)),
+            "n_rows": _whole("n_rows", n_rows),
+            "n_cols": _whole("n_cols", n_cols),
+            "crs": crs,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        self._refuse_absurd()
+
+    @classmethod
+    def around(
+        cls, lon: float, lat: float, side: float | str, cell_size: float | str, *, crs: Any = None
+    ) -> Self:
+        """Make a square grid centred on a place, in the place's UTM zone.
+
+        Parameters
+        ----------
+        lon, lat : float
+            The centre, in degrees (WGS 84).
+        side, cell_size : float or str
+            Lengths: numbers are metres. The side is rounded up to whole cells.
+        crs : optional
+            Another projected CRS to use instead of the UTM zone.
+
+        Examples
+        --------
+        >>> from dpregions import Grid
+        >>> Grid.around(116.40, 39.91, side="20km", cell_size="1km").shape
+        (20, 20)
+        """
+        from pyproj import Transformer
+
+        lon, lat = _finite("lon", lon), _finite("lat", lat)
+        if not -180 <= lon <= 180 or not -90 <= lat <= 90:
+            raise GridError(
+                f"lon={lon}, lat={lat} is no place on Earth: lon must be within -180..180 and "
+                f"lat within -90..90 (are the two swapped?)"
+            )
+        crs = _projected_crs(utm_zone(lon, lat) if crs is None else crs)
+        cell = positive_length(cell_size, name="cell_size", crs=crs)
+        n = math.ceil(positive_length(side, name="side", crs=crs) / cell)
+        x, y = Transformer.from_crs(4326, crs, always_xy=True).transform(lon, lat)
+        if not (math.isfinite(x) and math.isfinite(y)):
+            raise GridError(f"lon={lon}, lat={lat} cannot be projected to {crs.name}")
+        # Corners on a binary millimetre: lines are then exact for every whole cell size.
+        half = float(n * cell / 2)
+        xmin, ymin = (round((centre - half) * 1024) / 1024 for centre in (x, y))
+        return cls(xmin, ymin, float(cell), n, n, crs=crs)
+
+    @classmethod
+    def from_bounds(
+        cls,
+        xmin: float,
+        ymin: float,
+        xmax: float,
+        ymax: float,
+        *,
+        cell_size: float | str,
+        crs: Any = None,
+    ) -> Self:
+        """Make the grid whose lower left corner is given and which covers the bounds.
+
+        Parameters
+        ----------
+        xmin, ymin, xmax, ymax : float
+            The area, in CRS units. It is a public choice: never take it from the data.
+            Its upper right corner moves out to whole cells.
+        cell_size : float or str
+            The side of a cell: a number in CRS units, or text such as ``"1km"``.
+        crs : optional
+            Anything `pyproj.CRS` reads; a projected one.
+
+        Examples
+        --------
+        >>> from dpregions import Grid
+        >>> Grid.from_bounds(0, 0, 2.1, 1.4, cell_size=0.7).shape
+        (2, 3)
+        """
+        crs = _projected_crs(crs)
+        bounds = {"xmin": xmin, "ymin": ymin, "xmax": xmax, "ymax": ymax}
+        x0, y0, x1, y1 = (exact(_finite(name, value)) for name, value in bounds.items())
+        if x1 <= x0 or y1 <= y0:
+            raise GridError(f"bounds {bounds} have no area: xmax > xmin and ymax > ymin needed")
+        cell = positive_length(cell_size, name="cell_size", crs=crs)
+        n_rows, n_cols = math.ceil((y1 - y0) / cell), math.ceil((x1 - x0) / cell)
+        return cls(xmin, ymin, float(cell), n_rows, n_cols, crs=crs)
+
+    def _refuse_absurd(self) -> None:
+        far = max(abs(self.xmin), abs(self.ymin), abs(self.xmax), abs(self.ymax))
+        if not math.isfinite(far):
+            raise GridError(f"{self!r} reaches beyond the largest number: use smaller values")
+        if self.cell_size < 4 * math.ulp(far):
+            raise GridError(
+                f"cell_size={self.cell_size} is too small beside coordinates up to {far}: "
+                f"neighbouring lines fall together; use larger cells or a nearer origin"
+            )
+        n_bytes = 8 * self.n_components
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        if n_bytes > memory:
+            raise GridError(
+                f"a grid of {self.n_rows} x {self.n_cols} cells has {self.n_components:,} "
+                f"components, {n_bytes / 2**30:,.1f} GiB of counts, and this machine has "
+                f"{memory / 2**30:,.1f} GiB of memory: use larger cells or a smaller area"
+            )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of cells."""
+        return self.n_rows, self.n_cols
+
+    @property
+    def doubled_shape(self) -> tuple[int, int]:
+        """Shape of the array of faces, edges and vertices: ``(2*n_rows-1, 2*n_cols-1)``."""
+        return 2 * self.n_rows - 1, 2 * self.n_cols - 1
+
+    @property
+    def n_components(self) -> int:
+        """How many faces, inner edges and inner vertices there are together."""
+        rows, cols = self.doubled_shape
+        return rows * cols
+
+    @property
+    def xmax(self) -> float:
+        """The right side of the area."""
+        return self.xmin + self.n_cols * self.cell_size
+
+    @property
+    def ymax(self) -> float:
+        """The upper side of the area."""
+        return self.ymin + self.n_rows * self.cell_size
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """The area as ``(xmin, ymin, xmax, ymax)``."""
+        return self.xmin, self.ymin, self.xmax, self.ymax
+
+    def length(self, value: float | str, name: str = "length") -> Fraction:
+        """Return a positive length in CRS units, exactly; text such as ``"2km"`` is read."""
+        return positive_length(value, name=name, crs=self.crs)
+
+    def cells_spanned(self, max_diameter: float | str) -> int:
+        """Return k, how many cell sides a body of this diameter spans: ceil(B / d), exactly."""
+        return math.ceil(self.length(max_diameter, "max_diameter") / exact(self.cell_size))
+
+    def cell_bounds(
+        self, row0: int, row1: int, col0: int, col1: int
+    ) -> tuple[float, float, float, float]:
+        """Return the rectangle of the cells ``row0..row1 x col0..col1``, ends included."""
+        return (
+            self.xmin + col0 * self.cell_size,
+            self.ymin + row0 * self.cell_size,
+            self.xmin + (col1 + 1) * self.cell_size,
+            self.ymin + (row1 + 1) * self.cell_size,
+        )
+
+    def snap(self, x: ArrayLike, y: ArrayLike, *, nearest: bool = False) -> NDArray[np.int64]:
+        """Return coordinates as integer lattice steps from the lower left corner.
+
+        By floor as bodies are read, or to the nearest step as queries are. Exact on lines:
+        a coordinate equal to line `i` is at ``i * 2**20``.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64, shape ``(n, 2)``.
+        """
+        axes = ((np.asarray(x), self.xmin), (np.asarray(y), self.ymin))
+        return np.stack([_steps(v, origin, self.cell_size, nearest) for v, origin in axes], axis=-1)
+
+    def cell_ranges(
+        self,
+        xmin: NDArray[np.float64],
+        ymin: NDArray[np.float64],
+        xmax: NDArray[np.float64],
+        ymax: NDArray[np.float64],
+    ) -> NDArray[np.int64]:
+        """Return the cells that query rectangles touch inside the area.
+
+        Returns
+        -------
+        numpy.ndarray
+            Rows ``row0, row1, col0, col1`` (ends included), shape ``(4, n)``; a rectangle
+            wholly outside the area has ``row1 < row0`` or ``col1 < col0``.
+        """
+        area = (xmax > xmin) & (ymax > ymin)
+        rows = _axis_ranges(ymin, ymax, area, self.ymin, self.cell_size, self.n_rows)
+        cols = _axis_ranges(xmin, xmax, area, self.xmin, self.cell_size, self.n_cols)
+        return np.stack([*rows, *cols])
+
+    def cell_range(
+        self, xmin: float, ymin: float, xmax: float, ymax: float
+    ) -> tuple[int, int, int, int]:
+        """Return what `cell_ranges` does, for one rectangle, without the cost of arrays."""
+        area = xmax > xmin and ymax > ymin
+        return (
+            *_axis_range(ymin, ymax, area, self.ymin, self.cell_size, self.n_rows),
+            *_axis_range(xmin, xmax, area, self.xmin, self.cell_size, self.n_cols),
+        )
+
+    def is_exact(self, *query: Any, crs: Any = None) -> Any:
+        """Tell whether a query's cells form a rectangle, so that its count is exact.
+
+        Takes the queries that `EulerHistogram.count` takes; looks at the grid alone.
+        """
+        from dpregions.queries import select
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DPRegionsWarning)
+            selection = select(self, query, crs)
+        return selection.wrap(selection.exact, "exact")
+
+    def to_json(self) -> str:
+        """Return the grid as JSON text; `from_json` reads it back to an equal grid."""
+        crs = None if self.crs is None else self.crs.to_json_dict()
+        fields = {"dpregions": "grid", "version": 1}
+        names = ("xmin", "ymin", "cell_size", "n_rows", "n_cols")
+        return json.dumps(fields | {n: getattr(self, n) for n in names} | {"crs": crs})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the grid that `to_json` wrote."""
+        names = {"xmin", "ymin", "cell_size", "n_rows", "n_cols", "crs"}
+        try:
+            fields = json.loads(text)
+        except (json.JSONDecodeError, TypeError) as error:
+            raise GridError(f"this is not a grid's JSON: {error}") from None
+        if not isinstance(fields, dict) or fields.get("dpregions") != "grid":
+            raise GridError('this is not a grid\'s JSON: no field "dpregions": "grid"')
+        if fields.get("version") != 1:
+            raise GridError(
+                f"grid JSON of version {fields.get('version')!r}; this release reads version 1"
+            )
+        if missing := sorted(names - fields.keys()):
+            raise GridError(f"grid JSON lacks {', '.join(missing)}")
+        return cls(**{name: fields[name] for name in names})
+
+    def to_geodataframe(self, kind: Kind = "faces") -> geopandas.GeoDataFrame:
+        """Return the faces, inner edges or inner vertices as geometries.
+
+        Returns
+        -------
+        geopandas.GeoDataFrame
+            `row` and `col` are positions in the doubled array, so that
+            ``counts[frame["row"], frame["col"]]`` are the counts in the frame's order.
+        """
+        import geopandas
+        import shapely
+
+        if kind not in ("faces", "edges", "vertices"):
+            raise InputError(f"kind={kind!r} is unknown: use 'faces', 'edges' or 'vertices'")
+        i, j = np.indices(self.doubled_shape).reshape(2, -1)
+        wanted = {"faces": 0, "edges": 1, "vertices": 2}[kind]
+        i, j = (index[(i % 2) + (j % 2) == wanted] for index in (i, j))
+        # A component lies between lines ceil(i/2) and i//2 + 1: for an odd index they coincide.
+        y0, y1 = (self.ymin + line * self.cell_size for line in ((i + 1) // 2, i // 2 + 1))
+        x0, x1 = (self.xmin + line * self.cell_size for line in ((j + 1) // 2, j // 2 + 1))
+        if kind == "faces":
+            shapes = shapely.box(x0, y0, x1, y1)
+        elif kind == "edges":
+            ends = np.stack([np.stack([x0, y0], -1), np.stack([x1, y1], -1)], axis=1)
+            shapes = shapely.linestrings(ends)
+        else:
+            shapes = shapely.points(x0, y0)
+        return geopandas.GeoDataFrame({"row": i, "col": j}, geometry=shapes, crs=self.crs)
+
+    def __repr__(self) -> str:
+        """Return the constructor's call, the CRS by its short name."""
+        fields = f"xmin={self.xmin}, ymin={self.ymin}, cell_size={self.cell_size}"
+        crs = "" if self.crs is None else f", crs={crs_label(self.crs)!r}"
+        return f"Grid({fields}, n_rows={self.n_rows}, n_cols={self.n_cols}{crs})"
+
+
+def utm_zone(lon: float, lat: float) -> int:
+    """Return the EPSG code of the WGS 84 / UTM zone of a place."""
+    if not -80 <= lat <= 84:
+        raise GridError(f"lat={lat} lies beyond UTM (-80..84): give a projected `crs` for the pole")
+    zone = min(int((lon + 180) // 6) + 1, 60)
+    return (32600 if lat >= 0 else 32700) + zone
+
+
+def crs_label(crs: CRS) -> str:
+    """Return the short name of a CRS: its authority code where it has one."""
+    authority = crs.to_authority()
+    return ":".join(authority) if authority else crs.name
+
+
+def read_crs(value: Any, name: str = "crs") -> CRS:
+    """Return a `pyproj.CRS`, or raise our error with the value."""
+    from pyproj import CRS
+    from pyproj.exceptions import CRSError as UnreadableCRS
+
+    try:
+        return CRS.from_user_input(value)
+    except UnreadableCRS as error:
+        raise CRSError(f"{name}={value!r} is no CRS that pyproj reads: {error}") from None
+
+
+def _projected_crs(value: Any) -> CRS | None:
+    if value is None:
+        return None
+    crs = read_crs(value)
+    if crs.is_geographic:
+        raise CRSError(
+            f"{crs_label(crs)} ({crs.name}) is geographic: its degrees are not lengths, so its "
+            f"cells are not squares. Use Grid.around(lon, lat, side=..., cell_size=...), which "
+            f"picks the UTM zone, or another projected CRS"
+        )
+    if not (crs.is_projected or crs.is_engineering):
+        raise CRSError(f"{crs_label(crs)} ({crs.name}) is not a projected CRS")
+    return crs
+
+
+def _finite(name: str, value: object) -> float:
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise InputTypeError(f"{name} must be a number, got {value!r}") from None
+    if not math.isfinite(number):
+        raise GridError(f"{name} must be finite, got {number}")
+    return number
+
+
+def _whole(name: str, value: object) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise InputTypeError(f"{name} must be a whole number, got {value!r}")
+    number = value.__index__()
+    if number < 1:
+        raise GridError(f"{name} must be at least 1, got {number}")
+    return int(number)
+
+
+def _line_below(
+    x: NDArray[np.float64], origin: float, size: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the number and the place of the last line at or left of each x."""
+    i = np.floor((x - origin) / size)
+    i -= x < origin + i * size
+    i += x >= origin + (i + 1) * size
+    return i.astype(np.int64), origin + i * size
+
+
+def _steps(x: NDArray[np.float64], origin: float, size: float, nearest: bool) -> NDArray[np.int64]:
+    cell, line = _line_below(x, origin, size)
+    fraction = (x - line) / ((origin + (cell + 1) * size) - line) * STEPS
+    within = np.rint(fraction) if nearest else np.minimum(np.floor(fraction), STEPS - 1)
+    return cell * STEPS + within.astype(np.int64)
+
+
+def _axis_ranges(
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    area: NDArray[np.bool_],
+    origin: float,
+    size: float,
+    n: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return first and last cell along one axis of queries ``low..high``."""
+    # Nothing changes beyond one cell outside the area; the cut keeps integers small.
+    low = np.clip(low, origin - size, origin + (n + 1) * size)
+    high = np.clip(high, origin - size, origin + (n + 1) * size)
+    first, _ = _line_below(low, origin, size)
+    last, line = _line_below(high, origin, size)
+    on_line_above = origin + (first + 1) * size - low <= size / (2 * STEPS)
+    on_line_below = high - line <= size / (2 * STEPS)
+    first_read, last_read = first + on_line_above, last - on_line_below
+    # A query thinner than a lattice step is taken as it is, open ends and all.
+    thin = last_read < first_read
+    first_area = np.where(thin, first, first_read)
+    last_area = np.where(thin, np.maximum(last - (high <= line), first), last_read)
+    first, last = np.where(area, first_area, first), np.where(area, last_area, last)
+    return np.maximum(first, 0), np.minimum(last, n - 1)
+
+
+def _axis_range(
+    low: float, high: float, area: bool, origin: float, size: float, n: int
+) -> tuple[int, int]:
+    low = min(max(low, origin - size), origin + (n + 1) * size)
+    high = min(max(high, origin - size), origin + (n + 1) * size)
+    first, last = _line_number(low, origin, size), _line_number(high, origin, size)
+    if area:
+        first_read = first + (origin + (first + 1) * size - low <= size / (2 * STEPS))
+        last_read = last - (high - (origin + last * size) <= size / (2 * STEPS))
+        if last_read < first_read:
+            first_read = first
+            last_read = max(last - (high <= origin + last * size), first)
+        first, last = first_read, last_read
+    return max(first, 0), min(last, n - 1)
+
+
+def _line_number(x: float, origin: float, size: float) -> int:
+    i = math.floor((x - origin) / size)
+    if x < origin + i * size:
+        return i - 1
+    if x >= origin + (i + 1) * size:
+        return i + 1
+    return i

@@ -1,0 +1,86 @@
+"""Lengths as people write them, read exactly.
+
+A length is a number in the units of a coordinate reference system, or text with its unit
+("1km", "500 m"). Numbers are taken at their decimal face value, so that 2.1 is three times
+0.7, which it is not in binary floating point: how many cells a bound spans follows from it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+from numbers import Real
+from typing import TYPE_CHECKING
+
+from dpregions.errors import CRSError, InputError, InputTypeError
+
+if TYPE_CHECKING:
+    from pyproj import CRS
+
+METRES = {
+    "mm": Fraction(1, 1000),
+    "cm": Fraction(1, 100),
+    "m": Fraction(1),
+    "km": Fraction(1000),
+    "ft": Fraction(3048, 10000),
+    "yd": Fraction(9144, 10000),
+    "mi": Fraction(1609344, 1000),
+    "nmi": Fraction(1852),
+}
+_TEXT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z]+)\s*")
+
+
+def exact(value: Real | Fraction | float) -> Fraction:
+    """Return a finite number as the fraction its shortest decimal form denotes."""
+    if isinstance(value, Fraction | int):
+        return Fraction(value)
+    return Fraction(repr(float(value)))
+
+
+def positive_length(value: object, *, name: str, crs: CRS | None) -> Fraction:
+    """Return a positive length in the units of `crs`, exactly.
+
+    Parameters
+    ----------
+    value : number or str
+        A number in CRS units, or text such as ``"1km"`` or ``"500 m"``.
+    name : str
+        What the length is called in an error message.
+    crs : pyproj.CRS or None
+        Text needs one: without it the unit of a coordinate is unknown.
+    """
+    if isinstance(value, str):
+        length = _from_text(value, name=name, crs=crs)
+    elif isinstance(value, Real) and not isinstance(value, bool):
+        if not math.isfinite(value):
+            raise InputError(f"{name} must be a finite number, got {value!r}")
+        length = exact(value)
+    else:
+        raise InputTypeError(
+            f"{name} must be a number or a text such as '1km', got {value!r} "
+            f"of type {type(value).__name__}"
+        )
+    if length <= 0:
+        raise InputError(f"{name} must be greater than 0, got {value!r}")
+    return length
+
+
+def _from_text(text: str, *, name: str, crs: CRS | None) -> Fraction:
+    match = _TEXT.fullmatch(text)
+    if match is None or match[2].lower() not in METRES:
+        raise InputError(
+            f"{name}={text!r} is not a length: write a number and one of the units "
+            f"{', '.join(METRES)}, for example '1km' or '500 m'"
+        )
+    if crs is None:
+        raise CRSError(
+            f"{name}={text!r} has a unit, but without a CRS the unit of a coordinate is "
+            f"unknown: give {name} as a number in coordinate units, or give a CRS"
+        )
+    return Fraction(match[1]) * METRES[match[2].lower()] / metres_per_unit(crs)
+
+
+def metres_per_unit(crs: CRS) -> Fraction:
+    """Return how many metres one coordinate unit of a projected CRS is."""
+    return exact(crs.axis_info[0].unit_conversion_factor)
