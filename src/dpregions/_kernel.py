@@ -59,14 +59,16 @@ def turn(ax, ay, bx, by):
 @njit(cache=True, nogil=True)
 def snap(x, origin, size):
     """Return a coordinate in lattice steps by floor, exact on the grid's lines."""
-    i = math.floor((x - origin) / size)
-    if x < origin + i * size:
+    i = np.int64(math.floor((x - origin) * (1.0 / size)))
+    line = origin + i * size
+    if x < line:
         i -= 1
+        line = origin + i * size
     elif x >= origin + (i + 1) * size:
         i += 1
-    line = origin + i * size
-    within = math.floor((x - line) / ((origin + (i + 1) * size) - line) * STEPS)
-    return np.int64(i) * STEPS + min(np.int64(within), STEPS - 1)
+        line = origin + i * size
+    within = np.int64((x - line) * (STEPS / size))
+    return (i << LATTICE_BITS) + min(within, STEPS - 1)
 
 
 @njit(cache=True, nogil=True)

@@ -426,7 +426,7 @@ def _line_below(
 
 def _steps(x: NDArray[np.float64], origin: float, size: float, nearest: bool) -> NDArray[np.int64]:
     cell, line = _line_below(x, origin, size)
-    fraction = (x - line) / ((origin + (cell + 1) * size) - line) * STEPS
+    fraction = (x - line) * (STEPS / size)
     within = np.rint(fraction) if nearest else np.minimum(np.floor(fraction), STEPS - 1)
     return cell * STEPS + within.astype(np.int64)
 

@@ -262,10 +262,10 @@ def _geometry_array(regions: Any) -> NDArray[np.object_]:
     if isinstance(regions, np.ndarray) and regions.dtype.kind == "S":
         # Reading an item would strip its trailing zero bytes; WKB has its own length.
         regions = [regions[i : i + 1].tobytes() for i in range(len(regions))]
-    values = list(regions)
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
+    array = _object_array(regions)
     other = np.flatnonzero(~shapely.is_geometry(array))
+    if other.size:
+        array = array.copy()
     for i in other:
         value = array[i]
         if isinstance(value, bytes | bytearray | memoryview):
@@ -276,6 +276,15 @@ def _geometry_array(regions: Any) -> NDArray[np.object_]:
             raise InputTypeError(
                 f"regions hold a value of type {type(value).__name__}: geometries or WKB needed"
             )
+    return array
+
+
+def _object_array(values: Iterable[Any]) -> NDArray[np.object_]:
+    if isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1:
+        return values
+    items = list(values)
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
     return array
 
 

@@ -1,0 +1,1 @@
+"""Speed and memory, as ratios to named peers in the same run: `make bench`."""

@@ -1,0 +1,28 @@
+"""`make bench`: every benchmark, one table each, and all figures in bench_output/."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from benchmarks.report import save, show
+
+TITLES = {
+    "polygon_queries": "Polygon queries on the synthetic city",
+    "euler": "Exact Euler histograms",
+}
+
+
+def main() -> None:
+    quick = "--quick" in sys.argv
+    chosen = [name for name in sys.argv[1:] if not name.startswith("-")] or list(TITLES)
+    results = {}
+    for name in chosen:
+        results[name] = import_module(f"benchmarks.{name}").run(quick=quick)
+        show(TITLES[name], results[name])
+    save(Path("bench_output") / "results.json", results)
+
+
+if __name__ == "__main__":
+    main()
