@@ -11,6 +11,7 @@ from benchmarks.report import save, show
 TITLES = {
     "polygon_queries": "Polygon queries on the synthetic city",
     "euler": "Exact Euler histograms",
+    "isotonic": "Order-constrained fits",
 }
 
 

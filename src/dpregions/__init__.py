@@ -13,14 +13,17 @@ from dpregions._version import __version__
 if TYPE_CHECKING:
     from dpregions.euler import EulerHistogram
     from dpregions.grid import Grid
+    from dpregions.releases import Release, release
 
 _HOME = {
     "EulerHistogram": "euler",
     "Grid": "grid",
+    "Release": "releases",
+    "release": "releases",
 }
-_SUBMODULES = ("errors", "synthetic")
+_SUBMODULES = ("errors", "paper", "synthetic")
 
-__all__ = ["EulerHistogram", "Grid", "__version__"]
+__all__ = ["EulerHistogram", "Grid", "Release", "release", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -62,6 +62,16 @@ class Selection:
         exact[list(self.masks)] = False
         return exact
 
+    @property
+    def n_components(self) -> NDArray[np.int64]:
+        """How many faces, edges and vertices each query sums."""
+        row0, row1, col0, col1 = self.ranges
+        rows, cols = np.maximum(row1 - row0 + 1, 0), np.maximum(col1 - col0 + 1, 0)
+        n = np.where((rows > 0) & (cols > 0), (2 * rows - 1) * (2 * cols - 1), 0)
+        for i, mask in self.masks.items():
+            n[i] = sum(int(inner.sum()) for *_, inner in _inside(mask))
+        return n
+
     def wrap(self, values: NDArray[Any], name: str = "count") -> Any:
         """Return one value a query in the form the queries came in."""
         if self.index is not None:

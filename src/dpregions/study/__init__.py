@@ -1,0 +1,4 @@
+"""Studies and experiments: everything here is for measuring, nothing here makes a release.
+
+The release path never imports this package.
+"""
