@@ -22,11 +22,15 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 ALL_PAIRS_LIMIT = 100_000_000
+LONG_SIDE_LIMIT = 1_000_000
 SAMPLED_PAIRS = 5_000_000
 
 
 def doubled_array(counts: ArrayLike) -> NDArray[Any]:
-    """Return counts as a finite numeric array of odd sides, or say why they are none."""
+    """Return counts as int64 or finite float64 of odd sides, or say why they are none.
+
+    Narrow and unsigned integers become int64: sums of them must neither wrap nor lose a sign.
+    """
     array = np.asarray(counts)
     if array.dtype.kind not in "iuf":
         raise InputTypeError(f"counts must be numbers, got an array of {array.dtype}")
@@ -35,9 +39,13 @@ def doubled_array(counts: ArrayLike) -> NDArray[Any]:
             f"counts of shape {array.shape} are no doubled array: a grid of R x C cells has "
             f"shape (2R-1, 2C-1), both sides odd"
         )
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise InputError("counts must be finite: there is a NaN or an infinite value")
-    return array
+    if array.dtype.kind == "f":
+        if not np.isfinite(array).all():
+            raise InputError("counts must be finite: there is a NaN or an infinite value")
+        return array.astype(np.float64, copy=False)
+    if array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max:
+        raise InputError("counts must fit in int64: there is a larger value")
+    return array.astype(np.int64, copy=False)
 
 
 def n_constraints(n_rows: int, n_cols: int) -> dict[str, int]:
@@ -67,8 +75,10 @@ def violations(counts: ArrayLike, *, percent: bool = False) -> dict[str, Any]:
     face, upright, flat, vertex = x[::2, ::2], x[::2, 1::2], x[1::2, ::2], x[1::2, 1::2]
     c1 = (upright > face[:, :-1], upright > face[:, 1:], flat > face[:-1], flat > face[1:])
     c2 = (vertex > upright[:-1], vertex > upright[1:], vertex > flat[:, :-1], vertex > flat[:, 1:])
+    # Each edge stands at the place of a face of its own, so that where C1 holds the rounded sum
+    # of the edges is no larger than that of the faces: floats break C3 only where they break it.
     block = (
-        (face[:-1, :-1] + face[:-1, 1:] + face[1:, :-1] + face[1:, 1:])
+        (face[:-1, :-1] + face[1:, 1:] + face[1:, :-1] + face[:-1, 1:])
         - (upright[:-1] + upright[1:] + flat[:, :-1] + flat[:, 1:])
         + vertex
     )
@@ -100,7 +110,7 @@ def inconsistency(counts: ArrayLike, *, seed: int = 0) -> Inconsistency:
     """Measure real consistency: negative answers, and smaller rectangles answering more.
 
     Looks at every rectangle and every nested pair where there are at most a hundred million
-    (grids up to about 20 x 20), otherwise at five million drawn evenly from them.
+    (grids up to about 20 x 20), otherwise at five million of each, drawn evenly.
 
     Parameters
     ----------
@@ -109,15 +119,20 @@ def inconsistency(counts: ArrayLike, *, seed: int = 0) -> Inconsistency:
     seed : int
         Of the draw on large grids. It chooses which answers to check, nothing else.
     """
-    table = signed_table(doubled_array(counts))
+    array = doubled_array(counts)
+    if array.shape[0] > array.shape[1]:  # the loop is over rows, whole arrays over columns
+        array = array.T
+    table = signed_table(array)
     n_rows, n_cols = table.shape[0] // 2, table.shape[1] // 2
-    if math.comb(n_rows + 3, 4) * math.comb(n_cols + 3, 4) <= ALL_PAIRS_LIMIT:
+    pairs_of_rows, pairs_of_cols = math.comb(n_rows + 3, 4), math.comb(n_cols + 3, 4)
+    if pairs_of_cols <= LONG_SIDE_LIMIT and pairs_of_rows * pairs_of_cols <= ALL_PAIRS_LIMIT:
         return _all_pairs(table, n_rows, n_cols)
     rng = np.random.default_rng(seed)
-    rows, cols = (_nested_intervals(n, SAMPLED_PAIRS, rng) for n in (n_rows, n_cols))
+    rows, cols = (_rising(n, 2, SAMPLED_PAIRS, rng) for n in (n_rows, n_cols))
+    negative = int((_answers(table, *rows, *cols) < 0).sum())
+    rows, cols = (_rising(n, 4, SAMPLED_PAIRS, rng) for n in (n_rows, n_cols))
     outer = _answers(table, rows[0], rows[3], cols[0], cols[3])
     inner = _answers(table, rows[1], rows[2], cols[1], cols[2])
-    negative = int((inner < 0).sum())
     return Inconsistency(SAMPLED_PAIRS, negative, SAMPLED_PAIRS, int((inner > outer).sum()))
 
 
@@ -144,9 +159,14 @@ def _answers(table: NDArray[Any], row0: Any, row1: Any, col0: Any, col1: Any) ->
     return table[top, right] - table[bottom, right] - table[top, left] + table[bottom, left]
 
 
-def _nested_intervals(n: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw nested intervals a <= c <= d <= b evenly: multisets of four of n numbers."""
-    four = np.sort(rng.integers(0, n + 3, (size, 4)), axis=1)
-    while (bad := (np.diff(four, axis=1) == 0).any(axis=1)).any():
-        four[bad] = np.sort(rng.integers(0, n + 3, (int(bad.sum()), 4)), axis=1)
-    return (four - np.arange(4)).T
+def _rising(n: int, members: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw rising numbers below n evenly, ties allowed: two an interval, four a nested pair."""
+    # Sets of distinct numbers below n + members - 1 (Floyd's draw, nothing thrown away); one
+    # less for each smaller member makes them rising numbers below n, each as likely.
+    drawn = np.empty((members, size), np.int64)
+    for i in range(members):
+        largest = n - 1 + i
+        number = rng.integers(0, largest + 1, size)
+        drawn[i] = np.where((drawn[:i] == number).any(axis=0), largest, number)
+    drawn.sort(axis=0)
+    return drawn - np.arange(members)[:, None]

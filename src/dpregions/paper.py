@@ -1,8 +1,8 @@
 """The paper's pipeline, on plain arrays: Euler -> DiffPriv -> LinProg -> Round.
 
 After Fanaeepour and Rubinstein, "Differentially-Private Counting of Users' Spatial Regions".
-Each step is one function; `release_paper` is the sequence. Only `diff_priv` sees exact counts.
-Everything after it sees noisy counts and public parameters, and nothing else.
+Each step is one function; `run` is the sequence. Exact counts reach `diff_priv` and the first line
+of `run`. Everything after that sees noisy counts and public parameters, and nothing else.
 """
 
 from __future__ import annotations
@@ -102,11 +102,11 @@ def round_counts(consistent: ArrayLike) -> NDArray[np.int64]:
     it stays too. Whole numbers stay as they are.
     """
     array = doubled_array(consistent)
-    return (
-        np.floor(array + 0.5).astype(np.int64)
-        if array.dtype.kind == "f"
-        else array.astype(np.int64)
-    )
+    if array.dtype == np.int64:
+        return array.copy()
+    whole = np.floor(array)
+    # Not floor(array + 0.5): that sum is itself rounded, next to a half and past 2**52.
+    return (whole + (array - whole >= 0.5)).astype(np.int64)
 
 
 class PaperSteps(NamedTuple):

@@ -6,14 +6,14 @@ exact, and neither type converts into the other: `EulerHistogram` is secret, `Re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from dpregions import paper
 from dpregions._version import __version__
-from dpregions.errors import InputError, PrivacyError
+from dpregions.errors import InputError, InputTypeError, PrivacyError
 from dpregions.euler import EulerHistogram
 from dpregions.grid import Grid
 from dpregions.noise_law import sum_half_width
@@ -39,6 +39,7 @@ METHODS: tuple[Method, ...] = ("paper",)
 
 TRAJECTORY_COLUMN = "trajectory"
 UNIT_ATTRIBUTE = "dpregions_unit"
+_TRAJECTORY_KEYS = ("user_id", TRAJECTORY_COLUMN)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,6 +99,10 @@ class Release:
             object.__setattr__(self, name, array)
         tables = {"counts": signed_table(self.counts), "signed": signed_table(self.signed)}
         object.__setattr__(self, "_tables", tables)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy through the constructor: arrays come back checked and read only."""
+        return Release, tuple(getattr(self, field.name) for field in fields(self))
 
     @property
     def epsilon(self) -> float:
@@ -323,12 +328,24 @@ def release_with(
 def _protected(regions: Any, user_id: Any) -> tuple[Any, Unit]:
     """Return the ids that count once each, and what one of them is.
 
-    Regions extracted one a trajectory say so: each trajectory then counts once.
+    Regions extracted one a trajectory say so: each trajectory of a user then counts once.
     """
-    of_trajectories = getattr(regions, "attrs", {}).get(UNIT_ATTRIBUTE) == "trajectory"
-    columns = getattr(regions, "columns", ())
-    if of_trajectories and user_id == "user_id" and TRAJECTORY_COLUMN in columns:
-        return TRAJECTORY_COLUMN, "trajectory"
     if user_id is None:
-        return None, "trajectory" if of_trajectories else "record"
+        return None, "record"
+    of_trajectories = getattr(regions, "attrs", {}).get(UNIT_ATTRIBUTE) == "trajectory"
+    if of_trajectories and isinstance(user_id, str) and user_id in _TRAJECTORY_KEYS:
+        columns = getattr(regions, "columns", ())
+        keys = [name for name in _TRAJECTORY_KEYS if name in columns]
+        if TRAJECTORY_COLUMN in keys:
+            return _trajectory_ids(regions, keys), "trajectory"
     return user_id, "user"
+
+
+def _trajectory_ids(regions: Any, keys: list[str]) -> NDArray[Any]:
+    """Return one id a trajectory: its number counts within its user. NaN where a key is missing."""
+    try:
+        return np.asarray(regions.groupby(keys, sort=False).ngroup())
+    except TypeError:
+        raise InputTypeError(
+            f"{' and '.join(keys)} hold values that cannot be compared as ids"
+        ) from None
