@@ -11,6 +11,7 @@ from benchmarks.report import save, show
 TITLES = {
     "polygon_queries": "Polygon queries on the synthetic city",
     "euler": "Exact Euler histograms",
+    "fixes": "From GPS fixes to regions",
     "isotonic": "Order-constrained fits",
 }
 

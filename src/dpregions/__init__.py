@@ -12,6 +12,7 @@ from dpregions._version import __version__
 
 if TYPE_CHECKING:
     from dpregions.euler import EulerHistogram
+    from dpregions.fixes import regions_from_fixes
     from dpregions.grid import Grid
     from dpregions.releases import Release, release
 
@@ -19,11 +20,12 @@ _HOME = {
     "EulerHistogram": "euler",
     "Grid": "grid",
     "Release": "releases",
+    "regions_from_fixes": "fixes",
     "release": "releases",
 }
 _SUBMODULES = ("errors", "paper", "synthetic")
 
-__all__ = ["EulerHistogram", "Grid", "Release", "release", "__version__"]
+__all__ = ["EulerHistogram", "Grid", "Release", "regions_from_fixes", "release", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

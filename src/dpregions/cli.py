@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from dpregions._version import __version__
+from dpregions.cli_regions import regions
 from dpregions.errors import DPRegionsError
 
 app = typer.Typer(
@@ -75,6 +76,9 @@ def demo(
         "is made up."
     )
     console.print(f"Picture: {picture}", soft_wrap=True)
+
+
+app.command()(regions)
 
 
 def main() -> None:

@@ -29,6 +29,7 @@ from dpregions.queries import (
 from dpregions.regions import (
     Bound,
     Oversize,
+    check_oversize,
     match_crs,
     outline_batches,
     outlines_of,
@@ -117,6 +118,7 @@ class EulerHistogram:
         crs : optional
             The CRS of regions that carry none (bare arrays).
         """
+        check_oversize(oversize)
         bound = None if max_diameter is None else Bound.of(grid, max_diameter, oversize)
         source = read_regions(regions, user_id=user_id, crs=crs)
         remedy = "set theirs, regions.set_crs(...), or give crs="

@@ -16,7 +16,7 @@ import json
 import math
 import os
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -68,7 +68,7 @@ class Grid:
     cell_size: float
     n_rows: int
     n_cols: int
-    crs: CRS | None
+    crs: CRS | None = field(hash=False)  # equal CRS may differ in their own hash
 
     def __init__(
         self,
@@ -174,6 +174,12 @@ class Grid:
         far = max(abs(self.xmin), abs(self.ymin), abs(self.xmax), abs(self.ymax))
         if not math.isfinite(far):
             raise GridError(f"{self!r} reaches beyond the largest number: use smaller values")
+        size = self.cell_size  # text such as "1e-400m" is positive, and 0 as a float
+        if not (size > 0 and math.isfinite(REACH * size) and math.isfinite(STEPS / size)):
+            raise GridError(
+                f"cell_size={self.cell_size} leaves no room for coordinates in floating point: "
+                f"use another unit of length"
+            )
         if self.cell_size < 4 * math.ulp(far):
             raise GridError(
                 f"cell_size={self.cell_size} is too small beside coordinates up to {far}: "
@@ -398,6 +404,8 @@ def _projected_crs(value: Any) -> CRS | None:
 def _finite(name: str, value: object) -> float:
     try:
         number = float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        raise GridError(f"{name} is beyond the largest number: use a smaller one") from None
     except (TypeError, ValueError):
         raise InputTypeError(f"{name} must be a number, got {value!r}") from None
     if not math.isfinite(number):
@@ -411,6 +419,8 @@ def _whole(name: str, value: object) -> int:
     number = value.__index__()
     if number < 1:
         raise GridError(f"{name} must be at least 1, got {number}")
+    if number >= 1 << 53:
+        raise GridError(f"{name} must be below 2**53: use larger cells or a smaller area")
     return int(number)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from fractions import Fraction
 from numbers import Real
 from typing import TYPE_CHECKING
@@ -53,7 +54,7 @@ def positive_length(value: object, *, name: str, crs: CRS | None) -> Fraction:
     if isinstance(value, str):
         length = _from_text(value, name=name, crs=crs)
     elif isinstance(value, Real) and not isinstance(value, bool):
-        if not math.isfinite(value):
+        if not isinstance(value, int | Fraction) and not math.isfinite(value):
             raise InputError(f"{name} must be a finite number, got {value!r}")
         length = exact(value)
     else:
@@ -63,6 +64,8 @@ def positive_length(value: object, *, name: str, crs: CRS | None) -> Fraction:
         )
     if length <= 0:
         raise InputError(f"{name} must be greater than 0, got {value!r}")
+    if length > sys.float_info.max:
+        raise InputError(f"{name} must be at most {sys.float_info.max}, got {value!r}")
     return length
 
 

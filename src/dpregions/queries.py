@@ -11,6 +11,7 @@ an approximation, and a warning says so.
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -188,13 +189,13 @@ def warn_outside(message: str, stacklevel: int) -> None:
 
 def check_rectangle(xmin: float, ymin: float, xmax: float, ymax: float) -> None:
     """Refuse one rectangle that is reversed or not finite."""
-    if not (xmin <= xmax and ymin <= ymax) or not math.isfinite(xmin + xmax + ymin + ymax):
+    if not (-math.inf < xmin <= xmax < math.inf and -math.inf < ymin <= ymax < math.inf):
         _refuse_rectangle((xmin, ymin, xmax, ymax), "the query")
 
 
 def _refuse_rectangle(bounds: Any, which: str) -> None:
     named = ", ".join(f"{n}={v}" for n, v in zip(_BOUNDS, bounds, strict=True))
-    if not all(math.isfinite(v) for v in bounds):
+    if not all(-math.inf < v < math.inf for v in bounds):
         raise QueryError(f"{which} has a bound that is not finite: {named}")
     raise QueryError(
         f"{which} is reversed: {named}; give xmin <= xmax and ymin <= ymax "
@@ -205,7 +206,7 @@ def _refuse_rectangle(bounds: Any, which: str) -> None:
 def _select_rectangles(grid: Grid, query: tuple[Any, ...], crs: Any) -> Selection:
     try:
         bounds = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in query))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise QueryError(
             f"xmin, ymin, xmax, ymax must be numbers or arrays of one shape: {error}"
         ) from None
@@ -246,7 +247,7 @@ def _select_geometries(grid: Grid, query: Any, crs: Any) -> Selection:
             f"a query is four numbers or arrays (xmin, ymin, xmax, ymax), or a geometry, an array "
             f"of geometries, a GeoSeries or a GeoDataFrame; got {type(query).__name__}"
         )
-    source = _query_crs(None, crs, grid, bare=True)
+    source = _query_crs(carried, crs, grid, bare=carried is None)
     labels = list(range(shapes.size))
     return _select_shapes(grid, shapes.ravel(), source, labels, shape=shapes.shape)
 
@@ -286,8 +287,10 @@ def _select_shapes(
         raise QueryError(f"the query at index {labels[null[0]]!r} is null: drop or fill it")
     shapes = _reproject_shapes(shapes, source, grid)
     coords, owner = shapely.get_coordinates(shapes, return_index=True)
-    limit = REACH * grid.cell_size
-    wrong = ~(np.abs(coords - [grid.xmin, grid.ymin]) <= limit).all(axis=1)
+    boxes = _are_boxes(shapes)
+    # A rectangle is cut to the area, as four numbers are, so it may reach anywhere.
+    limit = np.where(boxes, sys.float_info.max, REACH * grid.cell_size)[owner]
+    wrong = ~(np.abs(coords - [grid.xmin, grid.ymin]) <= limit[:, None]).all(axis=1)
     if wrong.any():
         raise QueryError(
             f"the query at index {labels[owner[wrong][0]]!r} has a coordinate that is not finite "
@@ -295,7 +298,6 @@ def _select_shapes(
         )
     ranges = np.zeros((4, shapes.size), np.int64)
     ranges[[1, 3]] = -1
-    boxes = _are_boxes(shapes)
     if boxes.any():
         ranges[:, boxes] = grid.cell_ranges(*shapely.bounds(shapes[boxes]).T)
     masks = {}
@@ -330,9 +332,10 @@ def _are_boxes(shapes: NDArray[np.object_]) -> NDArray[np.bool_]:
         corners = shapely.get_coordinates(shapes[plain]).reshape(-1, 5, 2)
         low, high = corners.min(axis=1, keepdims=True), corners.max(axis=1, keepdims=True)
         at_corner = ((corners == low) | (corners == high)).all(axis=(1, 2))
-        side = np.diff(corners, axis=1) != 0
+        side = corners[:, 1:] != corners[:, :-1]
         one_axis_a_side = (side.sum(axis=2) == 1).all(axis=1)
-        plain[plain] = at_corner & one_axis_a_side & (high > low).all(axis=(1, 2))
+        opposite = (corners[:, :2] != corners[:, 2:4]).all(axis=(1, 2))
+        plain[plain] = at_corner & one_axis_a_side & opposite
     return plain
 
 

@@ -47,11 +47,16 @@ class Bound:
     @classmethod
     def of(cls, grid: Grid, max_diameter: float | str, oversize: Oversize) -> Bound:
         """Return the bound that `max_diameter` sets on a grid."""
-        if oversize not in ("shrink", "drop"):
-            raise InputError(f"oversize={oversize!r} is unknown: use 'shrink' or 'drop'")
+        check_oversize(oversize)
         cells = grid.length(max_diameter, "max_diameter") / exact(grid.cell_size)
         steps = math.floor(min(cells, Fraction(REACH)) * STEPS)
         return cls(grid.cells_spanned(max_diameter), steps, oversize == "drop")
+
+
+def check_oversize(oversize: object) -> None:
+    """Refuse an unknown way with regions that are too long."""
+    if oversize not in ("shrink", "drop"):
+        raise InputError(f"oversize={oversize!r} is unknown: use 'shrink' or 'drop'")
 
 
 @dataclass(frozen=True)
@@ -79,12 +84,8 @@ class RegionTable:
         """Return the geometries of some rows; null and unreadable ones are None."""
         if isinstance(self._column, np.ndarray):
             return self._column[rows]
-        import shapely
-
         part = self._column[rows] if isinstance(rows, slice) else self._column.take(rows)
-        return np.asarray(
-            shapely.from_wkb(part.to_numpy(zero_copy_only=False), on_invalid="ignore")
-        )
+        return _decoded(part.to_numpy(zero_copy_only=False))
 
 
 @dataclass(frozen=True)
@@ -113,11 +114,9 @@ def outlines_of(
     geometries: NDArray[np.object_], crs: CRS | None, grid: Grid, bound: Bound | None
 ) -> Outlines:
     """Return the bounded integer outlines of geometries, empty where there is no contribution."""
-    import shapely
-
     from dpregions import _kernel
 
-    coords, owner = shapely.get_coordinates(geometries, return_index=True)
+    coords, owner = _coordinates(geometries)
     starts = np.zeros(len(geometries) + 1, np.int64)
     np.cumsum(np.bincount(owner, minlength=len(geometries)), out=starts[1:])
     if crs is not None and grid.crs is not None:
@@ -127,6 +126,44 @@ def outlines_of(
         coords, starts, grid.xmin, grid.ymin, grid.cell_size, *grid.shape, steps, drop
     )
     return Outlines(xy, offsets)
+
+
+def _coordinates(
+    geometries: NDArray[np.object_],
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return all coordinates and which geometry each is of; none of what GEOS cannot list."""
+    import shapely
+
+    def listed(geometry: Any) -> Any:
+        try:
+            shapely.get_coordinates(geometry)
+        except (shapely.GEOSException, NotImplementedError):
+            return None
+        return geometry
+
+    try:
+        coords, owner = shapely.get_coordinates(geometries, return_index=True)
+    except (shapely.GEOSException, NotImplementedError):  # a collection that holds a curve
+        readable = _object_array(map(listed, geometries))
+        coords, owner = shapely.get_coordinates(readable, return_index=True)
+    return coords, owner
+
+
+def _decoded(wkb: NDArray[np.object_]) -> NDArray[np.object_]:
+    """Return the geometries of WKB, None where it is null or cannot be read; in silence."""
+    import shapely
+
+    def one(value: Any) -> Any:
+        try:
+            return shapely.from_wkb(value, on_invalid="ignore")
+        except NotImplementedError:
+            return None
+
+    with np.errstate(all="ignore"):  # GEOS compares NaN; numpy would warn of it
+        try:
+            return np.asarray(shapely.from_wkb(wkb, on_invalid="ignore"))
+        except NotImplementedError:  # a curve is among them, which shapely refuses
+            return _object_array(map(one, wkb))
 
 
 def reproject(coords: NDArray[np.float64], source: CRS, target: CRS) -> NDArray[np.float64]:
@@ -203,14 +240,23 @@ def read_regions(regions: Any, *, user_id: Any = None, crs: Any = None) -> Regio
         The CRS of regions that carry none.
     """
     import geopandas
+    import pandas as pd
 
     stated = None if crs is None else read_crs(crs)
+    if isinstance(regions, geopandas.array.GeometryArray):
+        regions = geopandas.GeoSeries(regions)
     if isinstance(regions, geopandas.GeoDataFrame | geopandas.GeoSeries):
         frame = isinstance(regions, geopandas.GeoDataFrame)
+        if frame and regions.active_geometry_name is None:
+            raise InputTypeError(
+                "regions are a GeoDataFrame without a geometry column: name it, set_geometry(...)"
+            )
         column = RegionTable(np.asarray(regions.geometry.array))
         names = list(regions.columns) if frame else None
         ids = _ids(user_id, names, lambda name: np.asarray(regions[name].array))
         return RegionSource([column], ids, _one_crs(regions.crs, stated))
+    if isinstance(regions, pd.Series | pd.Index):
+        regions = np.asarray(regions, dtype=object)
     if hasattr(regions, "__arrow_c_stream__") or hasattr(regions, "__arrow_c_array__"):
         return _read_arrow(regions, user_id, stated)
     return RegionSource([RegionTable(_geometry_array(regions))], _ids(user_id, None, None), stated)
@@ -234,7 +280,13 @@ def _ids(user_id: Any, columns: list[Any] | None, column: Any) -> NDArray[Any] |
                 f"user_id must be a column name, an array of ids or None, "
                 f"got {type(user_id).__name__}"
             )
-        return np.asarray(user_id, dtype=None if hasattr(user_id, "dtype") else object)
+        ids = np.asarray(user_id, dtype=None if hasattr(user_id, "dtype") else object)
+        if ids.ndim != 1:
+            raise InputTypeError(
+                f"user_id must be one column of ids, got {type(user_id).__name__} of "
+                f"{ids.ndim} dimensions"
+            )
+        return ids
     if columns is None:
         raise InputError(
             f"user_id={user_id!r} names a column, but these regions have no columns: pass an "
@@ -245,6 +297,8 @@ def _ids(user_id: Any, columns: list[Any] | None, column: Any) -> NDArray[Any] |
             f"user_id={user_id!r} is no column: there are {', '.join(map(str, columns))}. "
             f"Use user_id=None if each row is its own user"
         )
+    if columns.count(user_id) > 1:
+        raise InputError(f"user_id={user_id!r} names several columns: rename all but one")
     found: NDArray[Any] = column(user_id)
     return found
 
@@ -269,13 +323,15 @@ def _geometry_array(regions: Any) -> NDArray[np.object_]:
     for i in other:
         value = array[i]
         if isinstance(value, bytes | bytearray | memoryview):
-            array[i] = shapely.from_wkb(bytes(value), on_invalid="ignore")
-        elif value is None or value is pd.NA or value != value:
+            array[i] = bytes(value)
+        elif value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
             array[i] = None
         else:
             raise InputTypeError(
                 f"regions hold a value of type {type(value).__name__}: geometries or WKB needed"
             )
+    if other.size:
+        array[other] = _decoded(array[other])
     return array
 
 
@@ -289,13 +345,7 @@ def _object_array(values: Iterable[Any]) -> NDArray[np.object_]:
 
 
 def _read_arrow(regions: Any, user_id: Any, stated: CRS | None) -> RegionSource:
-    import pyarrow as pa
-
-    if hasattr(regions, "__arrow_c_stream__"):
-        reader = pa.RecordBatchReader.from_stream(_as_table_stream(regions))
-    else:
-        array = pa.array(regions)
-        reader = pa.table({"geometry": array}).to_reader()
+    reader = _table_reader(regions)
     name, carried = _geometry_field(reader.schema)
     crs = _one_crs(carried, stated)
     if user_id is None:
@@ -306,13 +356,34 @@ def _read_arrow(regions: Any, user_id: Any, stated: CRS | None) -> RegionSource:
     return RegionSource([RegionTable(_wkb(table.column(name)))], ids, crs)
 
 
-def _as_table_stream(regions: Any) -> Any:
-    """Wrap a chunked array (a stream without columns) as a table of one column."""
+class _FieldOf:
+    """An Arrow array's type with its metadata: the CRS is there, and `pa.array` drops it."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __arrow_c_schema__(self) -> Any:
+        return self._array.__arrow_c_array__()[0]
+
+
+def _table_reader(regions: Any) -> pyarrow.RecordBatchReader:
+    """Return a reader of Arrow data; data without columns becomes the column 'geometry'."""
     import pyarrow as pa
 
-    if isinstance(regions, pa.ChunkedArray):
-        return pa.table({"geometry": regions})
-    return regions
+    try:
+        if not hasattr(regions, "__arrow_c_stream__"):
+            field = pa.field(_FieldOf(regions)).with_name("geometry")
+            return pa.table([pa.array(regions)], schema=pa.schema([field])).to_reader()
+        try:
+            return pa.RecordBatchReader.from_stream(regions)
+        except pa.ArrowInvalid:  # a stream without columns
+            return pa.table({"geometry": pa.chunked_array(regions)}).to_reader()
+    except (pa.ArrowException, TypeError):
+        # Not Arrow's own message: it may quote a record.
+        raise InputTypeError(
+            f"regions of type {type(regions).__name__} cannot be read as Arrow data: give WKB in "
+            f"a column, or a GeoDataFrame (geopandas.GeoDataFrame(..., geometry=...))"
+        ) from None
 
 
 def _batch_tables(reader: pyarrow.RecordBatchReader, name: str) -> Iterator[RegionTable]:
@@ -344,7 +415,7 @@ def _geometry_field(schema: pyarrow.Schema) -> tuple[str, CRS | None]:
                 f"column {field.name!r} is {extension}: give WKB (geoarrow.wkb) instead"
             )
     if (schema.metadata or {}).get(b"geo"):
-        return _geoparquet_field(json.loads(schema.metadata[b"geo"]))
+        return _geoparquet_field(json.loads(schema.metadata[b"geo"]), schema.names)
     binary = [f.name for f in schema if _is_binary(f.type)]
     named = [name for name in ("geometry", "geom", "wkb") if name in binary]
     if len(binary) == 1 or named:
@@ -355,8 +426,10 @@ def _geometry_field(schema: pyarrow.Schema) -> tuple[str, CRS | None]:
     )
 
 
-def _geoparquet_field(geo: dict[str, Any]) -> tuple[str, CRS | None]:
+def _geoparquet_field(geo: dict[str, Any], names: list[str]) -> tuple[str, CRS | None]:
     name = geo["primary_column"]
+    if name not in names:
+        raise InputTypeError(f"the geometry column {name!r} is not among {', '.join(names)}")
     column = geo["columns"][name]
     if column.get("encoding") != "WKB":
         raise InputTypeError(

@@ -1,0 +1,172 @@
+"""The footprint mechanism: noise on footprints instead of on the Euler histogram.
+
+A region touches many components but has one footprint, so a histogram of footprints has
+sensitivity 1 where the Euler histogram has (2k+1)**2. The sequence: a noisy total; a choice of
+what else to measure, from public parameters and that total; noisy counts of the chosen levels;
+two fits to them; bodies that realise the non-negative one. Regions are seen only where a
+level's counts are summed, and noise is added on the same line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpregions.bodies import Bodies, make_bodies
+from dpregions.buckets import Buckets, Footprints
+from dpregions.catalogue import catalogue
+from dpregions.hierarchy import (
+    Hierarchy,
+    Measured,
+    covert_fit,
+    expected_letters,
+    query_variance,
+    signed_fit,
+)
+from dpregions.noise_law import variance
+from dpregions.privacy import Budget, Neighbours, NoiseSource, scale_for, sensitivity_factor
+from dpregions.strategy import Strategy, choose
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from dpregions.grid import Grid
+    from dpregions.regions import Bound, Outlines
+
+TOTAL_SHARE = Fraction(1, 50)
+"""Share of the budget for the first total, which the choice of levels rests on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """The signed part of a release: what was measured, and the fit that errors are judged by.
+
+    It can be left out of a release; what is left is covert.
+    """
+
+    measured: Measured
+    expected: NDArray[np.float64]
+    fitted: NDArray[np.float64]
+    strategy: Strategy
+    budgets: tuple[Budget, ...]
+    """What was spent on the first total and on each level; they sum to epsilon."""
+
+
+@dataclass(frozen=True, eq=False)
+class FootprintSteps:
+    """What the mechanism gave; all of it private."""
+
+    bodies: Bodies
+    counts: NDArray[np.int64]
+    signed: NDArray[np.float64]
+    measurements: Measurements
+
+
+def run(
+    outlines: Iterable[Outlines],
+    grid: Grid,
+    bound: Bound,
+    *,
+    budget: Budget,
+    neighbours: Neighbours,
+    noise: NoiseSource,
+    sizes: list[tuple[int, int]] | None = None,
+) -> FootprintSteps:
+    """Run the mechanism on the outlines of regions, one a user."""
+    known = catalogue(min(bound.k + 1, max(grid.shape)), bound.steps)
+    Buckets.of(known, "sizes", *grid.shape)  # refuse too many buckets before any work
+    regions = Footprints.of(outlines, *grid.shape, known.side)
+    factor = sensitivity_factor(neighbours)
+    first, rest = budget.split(TOTAL_SHARE, 1 - TOTAL_SHARE)
+    total = noise.add(np.array([len(regions.places)], np.int64), epsilon=first, sensitivity=factor)
+    strategy = choose(
+        known,
+        *grid.shape,
+        epsilon=float(rest),
+        n_regions=float(total[0]),
+        spent=float(first),
+        factor=factor,
+        sizes=sizes,
+    )
+    tree = Hierarchy.of(Buckets.of(known, strategy.alphabet, *grid.shape), strategy.levels)
+    exact = np.bincount(tree.buckets.numbers(regions), minlength=len(tree.buckets))
+    used = [i for i, weight in enumerate(strategy.weights) if weight]
+    shares = dict(zip(used, rest.split(*(strategy.weights[i] for i in used)), strict=True))
+    noisy = {
+        i: noise.add(tree.sums(i, exact), epsilon=share, sensitivity=factor)
+        for i, share in shares.items()
+    }
+    del regions, exact  # from here on only noisy counts
+    return _post_process(tree, strategy, total, first, noisy, shares, factor)
+
+
+def _post_process(
+    tree: Hierarchy,
+    strategy: Strategy,
+    total: NDArray[np.int64],
+    first: Budget,
+    noisy: dict[int, NDArray[np.int64]],
+    shares: dict[int, Budget],
+    factor: int,
+) -> FootprintSteps:
+    """Fit the noisy counts and make bodies of them."""
+    spread = {i: variance(scale_for(share, factor)) for i, share in shares.items()}
+    values: dict[int, NDArray[np.float64]] = {i: v.astype(np.float64) for i, v in noisy.items()}
+    # Two totals: weigh them by their precision.
+    own = variance(scale_for(first, factor))
+    weight = own / (own + spread[0])
+    values[0] = weight * values[0] + (1 - weight) * total
+    spread[0] *= weight
+    n = len(tree.levels)
+    measured = Measured(
+        tree,
+        tuple(values.get(i) for i in range(n)),
+        tuple(spread.get(i, np.inf) for i in range(n)),
+    )
+    expected = expected_letters(measured)
+    fitted = signed_fit(measured, expected)
+    bodies = make_bodies(tree.buckets, covert_fit(measured, expected))
+    buckets = tree.buckets
+    return FootprintSteps(
+        bodies=bodies,
+        counts=bodies.counts_on(buckets.n_rows, buckets.n_cols),
+        signed=buckets.expand(fitted),
+        measurements=Measurements(measured, expected, fitted, strategy, (first, *shares.values())),
+    )
+
+
+@dataclass(frozen=True)
+class ErrorParts:
+    """Standard deviations of an estimate for one rectangle."""
+
+    noise: float
+    """From the noise, exactly as the measurements' known scales say."""
+    shape: float
+    """From not knowing which parts of its footprint a region touches."""
+
+
+SHAPE_DOUBT = 0.1
+"""How far the prior's chances may be off, as a share of their own spread."""
+
+
+def error_parts(
+    measurements: Measurements, row0: int, row1: int, col0: int, col1: int
+) -> ErrorParts:
+    """Return how far the estimate for a rectangle of cells may be off; noisy and public only."""
+    buckets = measurements.measured.hierarchy.buckets
+    weights = np.zeros(len(buckets))
+    chance_spread = 0.0
+    for where, chance in buckets.touch_chances(row0, row1, col0, col1):
+        weights[where] = chance
+        if buckets.alphabet == "sizes":
+            held = np.maximum(measurements.fitted[where], 0.0)
+            chance_spread += float((held * chance * (1 - chance)).sum())
+    noise = query_variance(measurements.measured, weights, measurements.expected)
+    # Regions fall either way by chance, and the prior as a whole may be off.
+    shape = chance_spread + (SHAPE_DOUBT * chance_spread) ** 2
+    return ErrorParts(noise=noise**0.5, shape=shape**0.5)

@@ -1,0 +1,253 @@
+"""Measurements of nested partitions of buckets, and the two fits to them.
+
+A level is a partition of the buckets; each level refines the one before. Every region is in
+one part of each, so a level's counts have sensitivity 1. Given noisy counts of some levels:
+
+- `signed_fit`: weighted least squares, unbiased, may be negative (up the tree, then down).
+- `covert_fit`: the same measurements read as Bayes would, top-down: each part's count is split
+  among its children by what was measured and by what is expected beforehand, none negative,
+  their sum kept. How far to trust the expectation is judged from the noisy counts themselves.
+
+Everything here sees only noisy counts and public parameters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dpregions.buckets import Buckets
+
+Grouping = Literal["all", "classes", "letters"]
+
+_ROUNDS = 25
+_LEAST_SPREAD = 1e-3
+
+
+@dataclass(frozen=True)
+class Level:
+    """A partition: blocks of `block` x `block` cells (0: the whole area), letters grouped."""
+
+    block: int
+    letters: Grouping
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """Levels from coarse to fine; the last has one bucket a part.
+
+    `part[l][i]` is the part of level `l` that bucket `i` is in, `parent[l][j]` the part of
+    level `l` that part `j` of level `l + 1` is in.
+    """
+
+    buckets: Buckets
+    levels: tuple[Level, ...]
+    part: tuple[NDArray[np.int64], ...]
+    parent: tuple[NDArray[np.int64], ...]
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, buckets: Buckets, levels: tuple[Level, ...]) -> Hierarchy:
+        """Return the hierarchy of some levels, from one part for all to one a bucket."""
+        part = [_parts(buckets, level) for level in levels]
+        sizes = tuple(int(p.max()) + 1 for p in part)
+        parent = []
+        for coarse, fine, n in zip(part, part[1:], sizes[1:], strict=False):
+            up = np.zeros(n, np.int64)
+            up[fine] = coarse
+            parent.append(up)
+        return cls(buckets, levels, tuple(part), tuple(parent), sizes)
+
+    def sums(self, level: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the counts of a level's parts, from counts of buckets."""
+        total = np.bincount(self.part[level], counts, minlength=self.sizes[level])
+        return np.rint(total).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Noisy counts by level (None where a level was not measured) and their noise's variance."""
+
+    hierarchy: Hierarchy
+    values: tuple[NDArray[np.float64] | None, ...]
+    variances: tuple[float, ...]
+
+
+def expected_letters(measured: Measured) -> NDArray[np.float64]:
+    """Return how much each bucket is expected to hold beforehand, up to a factor.
+
+    The catalogue's prior, with each group of letters weighed by its noisy total over the area
+    at the finest level that tells letters apart. Groups lost in the noise keep a little.
+    """
+    tree, buckets = measured.hierarchy, measured.hierarchy.buckets
+    weight = buckets.weights[buckets.letters] / np.diff(buckets.starts)[buckets.letters]
+    for level in range(len(tree.levels) - 1, -1, -1):
+        values = measured.values[level]
+        if values is None or tree.levels[level].letters == "all":
+            continue
+        group = _letter_groups(buckets, tree.levels[level].letters)[buckets.letters]
+        of_part = np.zeros(tree.sizes[level], np.int64)
+        of_part[tree.part[level]] = group
+        total = np.bincount(of_part, values)
+        noise = np.sqrt(np.bincount(of_part) * measured.variances[level])
+        total = np.maximum(total - 0.5 * noise, 0.25 * noise)
+        return weight * (total / np.bincount(group, weight))[group]
+    return weight
+
+
+def combine(measured: Measured) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
+    """Return, up the tree, each part's best estimate from itself and below, and its variance.
+
+    Infinite where nothing at or below a part was measured.
+    """
+    tree = measured.hierarchy
+    n = len(tree.levels)
+    values: list[NDArray[np.float64]] = [np.zeros(size) for size in tree.sizes]
+    spread: list[NDArray[np.float64]] = [np.full(size, np.inf) for size in tree.sizes]
+    for level in range(n - 1, -1, -1):
+        if level < n - 1:
+            up = tree.parent[level]
+            values[level] = _sum(up, values[level + 1], tree.sizes[level])
+            spread[level] = _sum(up, spread[level + 1], tree.sizes[level])
+        direct = measured.values[level]
+        if direct is not None:
+            own = measured.variances[level]
+            # The weight of what comes from below; 0 where that was not measured.
+            below = own / (own + spread[level])
+            values[level] = np.where(
+                below > 0, below * values[level] + (1 - below) * direct, direct
+            )
+            spread[level] = own * (1 - below)
+    return values, spread
+
+
+def signed_fit(measured: Measured, expected: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the weighted least squares counts of buckets; unmeasured detail as expected."""
+    tree = measured.hierarchy
+    values, spread = combine(measured)
+    fit = values[0]
+    for level, up in enumerate(tree.parent, start=1):
+        if np.isinf(spread[level]).any():
+            fit = fit[up] * _shares(tree, level, expected)
+            continue
+        missing = fit - _sum(up, values[level], len(fit))
+        fit = values[level] + spread[level] * (missing / _sum(up, spread[level], len(fit)))[up]
+    return fit[tree.part[-1]]
+
+
+def covert_fit(measured: Measured, expected: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return non-negative counts of buckets, top-down; unmeasured detail as expected."""
+    tree = measured.hierarchy
+    values, spread = combine(measured)
+    fit = np.maximum(values[0], 0.0)
+    for level, up in enumerate(tree.parent, start=1):
+        prior = fit[up] * _shares(tree, level, expected)
+        if np.isinf(spread[level]).any():
+            fit = prior
+            continue
+        fit = _split(fit, up, prior, values[level], spread[level])
+    return fit[tree.part[-1]]
+
+
+def _split(
+    total: NDArray[np.float64],
+    up: NDArray[np.int64],
+    prior: NDArray[np.float64],
+    seen: NDArray[np.float64],
+    noise: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return children that add up to their parents' totals, between prior and measurement.
+
+    A child's count is taken to vary about its prior m with variance m + s * m**2: chance, and
+    a real unevenness s that is estimated from how far the measurements stray. Where one
+    strays by more than twice what its noise explains, it is believed: real counts have
+    heavier tails than any common s, and shrinking a hot spot costs more than it saves.
+    """
+    stray = (seen - prior) ** 2 - noise - prior
+    trust = 1.0 / (noise + prior + 0.3 * prior**2) ** 2
+    uneven = (trust * prior**2 * stray).sum() / max((trust * prior**4).sum(), 1e-300)
+    beyond = np.maximum((seen - prior) ** 2 - 4 * noise, 0.0)
+    own = prior + max(uneven, _LEAST_SPREAD) * prior**2 + beyond + 1e-9
+    weight = own * noise / (own + noise)
+    best = weight * (prior / own + seen / noise)
+    free = np.ones(len(best), np.bool_)
+    n = len(total)
+    for _ in range(_ROUNDS):
+        room = np.maximum(_sum(up, weight * free, n), 1e-300)
+        shift = (total - _sum(up, best * free, n)) / room
+        fit = np.where(free, best + weight * shift[up], 0.0)
+        negative = (fit < 0) & free
+        if not negative.any():
+            break
+        free &= ~negative
+    fit = np.maximum(fit, 0.0)
+    reached = _sum(up, fit, n)
+    return fit * np.divide(total, reached, out=np.zeros(n), where=reached > 0)[up]
+
+
+def query_variance(
+    measured: Measured, weights: NDArray[np.float64], expected: NDArray[np.float64]
+) -> float:
+    """Return the variance of a weighted sum of the signed fit's buckets; public.
+
+    Down the tree a part's fit is its estimate plus its share of what its parent's fit differs
+    from the sum: so the sum's variance follows from the bottom up, one pass.
+    """
+    tree = measured.hierarchy
+    _, spread = combine(measured)
+    slope, rest = _sum(tree.part[-1], weights, len(weights)), np.zeros(len(weights))
+    for level in range(len(tree.levels) - 1, 0, -1):
+        up, n = tree.parent[level - 1], tree.sizes[level - 1]
+        if np.isinf(spread[level]).any():
+            share = _shares(tree, level, expected)
+            slope, rest = _sum(up, slope * share, n), np.zeros(n)
+            continue
+        s = spread[level]
+        whole = _sum(up, s, n)
+        mean = _sum(up, slope * s, n) / whole
+        rest = _sum(up, rest + slope**2 * s, n) - mean**2 * whole
+        slope = mean
+    return float((rest + slope**2 * spread[0]).sum())
+
+
+def _shares(tree: Hierarchy, level: int, expected: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return each part's expected share of its parent."""
+    up = tree.parent[level - 1]
+    weight = _sum(tree.part[level], expected, tree.sizes[level])
+    return weight / _sum(up, weight, tree.sizes[level - 1])[up]
+
+
+def _sum(part: NDArray[np.int64], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+    """Return the sum of the values in each of n parts."""
+    return np.bincount(part, values, minlength=n).astype(np.float64, copy=False)
+
+
+def _parts(buckets: Buckets, level: Level) -> NDArray[np.int64]:
+    if level.block == 0:
+        return np.zeros(len(buckets), np.int64)
+    row, col = buckets.centres
+    groups = _letter_groups(buckets, level.letters)
+    place = (row // level.block) * -(-buckets.n_cols // level.block) + col // level.block
+    part = place * (int(groups.max()) + 1) + groups[buckets.letters]
+    used = np.bincount(part) > 0
+    return (np.cumsum(used) - 1)[part]
+
+
+def _letter_groups(buckets: Buckets, letters: Grouping) -> NDArray[np.int64]:
+    """Return the group of each letter: all one, classes of similar size, or each its own."""
+    if letters == "letters":
+        return np.arange(len(buckets.heights))
+    if letters == "all":
+        return np.zeros(len(buckets.heights), np.int64)
+    ends = [1]
+    while ends[-1] <= buckets.catalogue.side:
+        ends.append(max(ends[-1] + 1, round(ends[-1] * 1.6)))
+    height = np.searchsorted(ends, buckets.heights, side="right")
+    width = np.searchsorted(ends, buckets.widths, side="right")
+    _, group = np.unique(height * len(ends) + width, return_inverse=True)
+    return group

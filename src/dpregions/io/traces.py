@@ -1,0 +1,518 @@
+"""Readers of GPS traces: files -> batches of fixes, each user whole in exactly one batch.
+
+Owns the owners' formats of T-Drive, GeoLife and Cabspotting, and Parquet and CSV tables. Reads
+in bounded memory: a batch, and the largest user. Bad lines (wrong fields, latitude 400, no
+clock or a wrong one) are skipped. How many is secret, so it is never logged or raised: it is
+in `ReadReport` alone, which says of itself that it is not private.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from dpregions.errors import InputError, InputTypeError
+from dpregions.fixes import microseconds_of, on_the_globe
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TraceFormat: TypeAlias = Literal["auto", "tdrive", "geolife", "cabspotting", "table"]
+
+BATCH_FIXES = 1_000_000
+"""Fixes after which a batch is handed on, completed to whole users."""
+
+CHUNK_ROWS = 1 << 18
+"""Rows of a table in memory beside the batch."""
+
+NOT_PRIVATE = "exact, not private, do not publish"
+
+_PARQUET = (".parquet", ".pq")
+_TABLES = (*_PARQUET, ".csv", ".csv.gz")
+_TABLE_CLOCK = ("1980-01-06", "2100-01-01")  # GPS time began then
+
+
+@dataclass(frozen=True)
+class ReadReport:
+    """What a reader met, exactly: for the curator's eyes.
+
+    `lines` are those of text files, headers and blank ones apart, or the rows of tables.
+    """
+
+    files: int
+    empty_files: int
+    lines: int
+    kept: int
+    wrong_fields: int
+    wrong_places: int
+    wrong_clocks: int
+
+    def as_dict(self) -> dict[str, int | str]:
+        """Return the figures under their label, for JSON."""
+        return {"label": NOT_PRIVATE, **asdict(self)}
+
+    def __str__(self) -> str:
+        skipped = self.lines - self.kept
+        share = skipped / self.lines if self.lines else 0.0
+        return (
+            f"Curator's report: {NOT_PRIVATE}\n"
+            f"  files {self.files:,}, of which empty {self.empty_files:,}\n"
+            f"  lines {self.lines:,}, of which skipped {skipped:,} ({share:.4%})\n"
+            f"    wrong fields {self.wrong_fields:,}\n"
+            f"    wrong places {self.wrong_places:,}\n"
+            f"    wrong clocks {self.wrong_clocks:,}"
+        )
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class _TextFormat:
+    """An owner's format: its files, their fields, and when they were collected."""
+
+    files: str
+    fields: tuple[str, ...]
+    delimiter: str
+    header_lines: int
+    collected: tuple[str, str]
+
+
+_TEXT_FORMATS = {
+    "tdrive": _TextFormat(
+        "*.txt", ("taxi", "t", "lon", "lat"), ",", 0, ("2008-01-01", "2009-01-01")
+    ),
+    "geolife": _TextFormat(
+        "*.plt",
+        ("lat", "lon", "zero", "altitude", "days", "date", "time"),
+        ",",
+        6,
+        ("2007-01-01", "2013-01-01"),
+    ),
+    "cabspotting": _TextFormat(
+        "new_*.txt", ("lat", "lon", "occupied", "t"), " ", 0, ("2008-01-01", "2009-01-01")
+    ),
+}
+
+
+def read_fixes(
+    paths: Path | str | Iterable[Path | str],
+    *,
+    format: TraceFormat = "auto",
+    user_id: str = "user_id",
+    lon: str = "lon",
+    lat: str = "lat",
+    time: str = "t",
+    batch_fixes: int = BATCH_FIXES,
+    progress: Callable[[float], None] | None = None,
+) -> FixReader:
+    """Read GPS traces in batches that hold whole users.
+
+    Parameters
+    ----------
+    paths : path or paths
+        Files, or folders to look through.
+    format : {"auto", "tdrive", "geolife", "cabspotting", "table"}
+        "auto" goes by the files' names. A table is Parquet or CSV.
+    user_id, lon, lat, time : str
+        Names of a table's columns. A table may do without `time`; numbers there are Unix seconds.
+    batch_fixes : int
+        Fixes after which a batch is handed on, completed to whole users.
+    progress : callable, optional
+        Called with the share of the work done, 0 to 1, now and then.
+
+    Returns
+    -------
+    FixReader
+        An iterable of DataFrames with columns `user_id`, `t`, `lon`, `lat`. Its `report` holds
+        exact figures for the curator.
+
+    Notes
+    -----
+    A user is a file in T-Drive and Cabspotting, a folder in GeoLife. The rows of a table are
+    first looked through for their users. Where each user's rows lie together (sorted by user,
+    for instance) a second pass reads them; where they are scattered, as many passes as it
+    takes batches, each keeping its share of the users.
+    """
+    if format not in get_args(TraceFormat):
+        raise InputError(f"format={format!r} is unknown: use one of {get_args(TraceFormat)}")
+    if isinstance(paths, str | Path):
+        paths = [paths]
+    given = [Path(path) for path in paths]
+    if not given:
+        raise InputError("no paths: give a file or a folder of fixes")
+    if isinstance(batch_fixes, bool) or not isinstance(batch_fixes, int) or batch_fixes < 1:
+        raise InputError(f"batch_fixes must be a whole number of at least 1, got {batch_fixes!r}")
+    columns = {"user_id": user_id, "lon": lon, "lat": lat, "t": time}
+    if not all(isinstance(name, str) for name in columns.values()):
+        raise InputTypeError(f"user_id, lon, lat and time must name columns, got {columns}")
+    files, kind = _files(given, format)
+    return FixReader(files, kind, columns, batch_fixes, progress)
+
+
+@dataclass(repr=False)
+class FixReader:
+    """An iterable of batches of fixes; `read_fixes` makes one."""
+
+    _files: list[Path]
+    format: str
+    _columns: dict[str, str]
+    _batch_fixes: int
+    _progress: Callable[[float], None] | None
+    _met: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def report(self) -> ReadReport:
+        """What the last reading met, exactly: not private, do not publish."""
+        return ReadReport(**{name: self._met[name] for name in ReadReport.__annotations__})
+
+    def __iter__(self) -> Iterator[pd.DataFrame]:
+        self._met = Counter(files=len(self._files))
+        yield from (batch for batch in self._batches() if len(batch))
+        if 2 * self._met["off the globe"] > self._met["latitudes"]:
+            raise InputError(
+                "most latitudes lie outside -90..90: are longitude and latitude swapped? "
+                "Name a table's columns by lon=... and lat=..., or state the format"
+            )
+
+    def _batches(self) -> Iterator[pd.DataFrame]:
+        if self.format != "table":
+            return _whole_users(self._text_chunks(_TEXT_FORMATS[self.format]), self._batch_fixes)
+        order = _survey(self._files, self._columns)
+        if order.clustered:
+            return _whole_users(self._table_chunks(order, 0, 1), self._batch_fixes)
+        return self._scattered(order)
+
+    def _scattered(self, order: _Order) -> Iterator[pd.DataFrame]:
+        """Yield a share of the users a pass: nothing is sorted, and no secret spilled to disk."""
+        import pandas as pd
+
+        passes = max(1, -(-order.rows // self._batch_fixes))
+        for turn in range(passes):
+            parts = [
+                rows[pd.util.hash_array(rows["user_id"].to_numpy()) % passes == turn]
+                for rows in self._table_chunks(order, turn, passes)
+            ]
+            yield pd.concat(parts, ignore_index=True)
+
+    def _text_chunks(self, form: _TextFormat) -> Iterator[pd.DataFrame]:
+        owners: dict[Path, Any] = {path: _owner(path, self.format) for path in self._files}
+        if self.format == "tdrive" and all(map(_is_whole_number, owners.values())):
+            owners = {path: int(owner) for path, owner in owners.items()}
+        done, total = 0, max(1, sum(path.stat().st_size for path in self._files))
+        for path in sorted(self._files, key=lambda path: (owners[path], path)):
+            data = path.read_bytes()
+            done += len(data)
+            for _ in range(form.header_lines):
+                data = data.partition(b"\n")[2]
+            rows, wrong = _split(data, form)
+            self._met["empty_files"] += not (len(rows) or wrong)
+            rows["user_id"] = owners[path]
+            yield self._sound(rows, wrong, form.collected)
+            self._show(min(1.0, done / total))
+
+    def _table_chunks(self, order: _Order, turn: int, passes: int) -> Iterator[pd.DataFrame]:
+        done = 0
+        for path in self._files:
+            for chunk, wrong in _stream(path, list(self._columns.values())):
+                rows = _standard(chunk, self._columns)
+                done += len(rows)
+                known = rows["user_id"].notna().to_numpy()
+                wrong += int(np.count_nonzero(~known))
+                rows = rows[known].astype({"user_id": int} if order.numbered else {})
+                yield self._sound(rows, wrong, _TABLE_CLOCK, count=turn == 0)
+                self._show((turn + min(1.0, done / max(1, order.rows))) / passes)
+
+    def _show(self, done: float) -> None:
+        if self._progress is not None:
+            self._progress(done)
+
+    def _sound(
+        self, rows: pd.DataFrame, wrong: int, clock: tuple[str, str], count: bool = True
+    ) -> pd.DataFrame:
+        """Return the rows that can be used; count the others where this is the first pass."""
+        lon, lat = rows["lon"].to_numpy(), rows["lat"].to_numpy()
+        place = on_the_globe(lon, lat)
+        timely = np.ones(len(rows), bool)
+        if "t" in rows:
+            begin, end = (np.datetime64(day) for day in clock)
+            timely = (rows["t"].to_numpy() >= begin) & (rows["t"].to_numpy() < end)
+        if count:
+            finite = lat[np.isfinite(lat)]
+            figures = {
+                "lines": len(rows) + wrong,
+                "wrong_fields": wrong,
+                "wrong_places": int(np.count_nonzero(~place)),
+                "wrong_clocks": int(np.count_nonzero(place & ~timely)),
+                "kept": int(np.count_nonzero(place & timely)),
+                "latitudes": len(finite),
+                "off the globe": int(np.count_nonzero(np.abs(finite) > 90)),
+            }
+            self._met.update(figures)
+        order = [name for name in ("user_id", "t", "lon", "lat") if name in rows]
+        return rows.loc[place & timely, order]
+
+
+@dataclass(frozen=True)
+class _Order:
+    """How tables are laid out: users' rows together or not, ids all whole numbers or not."""
+
+    clustered: bool
+    numbered: bool
+    rows: int
+
+
+def _survey(files: list[Path], columns: dict[str, str]) -> _Order:
+    """Look through the users of tables once; holds each user's id, not the rows."""
+    seen: set[Any] = set()
+    last: Any = None
+    clustered = True
+    n_rows = 0
+    for path in files:
+        names = _column_names(path)
+        for argument in ("user_id", "lon", "lat"):
+            if columns[argument] not in names:
+                raise InputError(
+                    f"{argument}={columns[argument]!r} is no column of {path}: there are "
+                    f"{', '.join(names)}"
+                )
+        for chunk, _ in _stream(path, [columns["user_id"]]):
+            users = _standard(chunk, {"user_id": columns["user_id"]})["user_id"]
+            n_rows += len(users)
+            known = users[users.notna()].to_numpy()
+            changes = known[np.append(True, known[1:] != known[:-1])[: len(known)]]
+            for user in changes.tolist():
+                clustered = clustered and (user == last or user not in seen)
+                seen.add(user)
+                last = user
+    # A CSV file does not say whether its ids are numbers; a Parquet file does.
+    numbered = all(map(_is_whole_number, seen)) and not any(f.suffix in _PARQUET for f in files)
+    return _Order(clustered, numbered, n_rows)
+
+
+def _whole_users(chunks: Iterable[pd.DataFrame], least: int) -> Iterator[pd.DataFrame]:
+    """Put chunks, where each user's rows follow each other, together to batches of whole users."""
+    import pandas as pd
+
+    ready: list[pd.DataFrame] = []
+    last: list[pd.DataFrame] = []  # of the user who may go on in the next chunk
+    for rows in chunks:
+        if not len(rows):
+            continue
+        users = rows["user_id"].to_numpy()
+        start = int(np.append(0, np.flatnonzero(users[1:] != users[:-1]) + 1)[-1])
+        if last and (start > 0 or users[0] != last[0]["user_id"].iloc[0]):
+            ready, last = ready + last, []
+        ready.append(rows.iloc[:start])
+        last.append(rows.iloc[start:])
+        if sum(map(len, ready)) >= least:
+            yield pd.concat(ready, ignore_index=True)
+            ready = []
+    if ready or last:
+        yield pd.concat(ready + last, ignore_index=True)
+
+
+def _files(given: list[Path], format: TraceFormat) -> tuple[list[Path], str]:
+    """Return the files to read, and their one format."""
+    found: dict[Path, None] = {}
+    for path in given:
+        if path.is_dir():
+            inside = (p for p in sorted(path.rglob("*")) if p.is_file() and p.name[0] not in "._")
+            found.update((p, None) for p in inside if _format_of(p, format))
+        elif path.is_file():
+            found[path] = None
+        else:
+            raise InputError(f"no such file or folder: {path}")
+    kinds = {_format_of(path, format) for path in found}
+    if not found or None in kinds:
+        raise InputError(
+            f"no fixes found in {', '.join(map(str, given))} (format={format!r}): T-Drive and "
+            f"Cabspotting are .txt, GeoLife .plt, tables .parquet or .csv"
+        )
+    if len(kinds) > 1:
+        raise InputError(
+            f"files of several formats ({', '.join(sorted(map(str, kinds)))}): read them one by "
+            f"one, or state the format"
+        )
+    return list(found), str(kinds.pop())
+
+
+def _format_of(path: Path, stated: TraceFormat) -> str | None:
+    if stated == "table" or (stated == "auto" and path.name.endswith(_TABLES)):
+        return "table" if path.name.endswith(_TABLES) else None
+    for name in ("geolife", "cabspotting", "tdrive"):
+        if stated in (name, "auto") and path.match(_TEXT_FORMATS[name].files):
+            return name
+    return None
+
+
+def _owner(path: Path, format: str) -> str:
+    """Return whose fixes a text file holds."""
+    if format == "geolife":
+        return (path.parent if path.parent.name != "Trajectory" else path.parent.parent).name
+    return path.stem.removeprefix("new_") if format == "cabspotting" else path.stem
+
+
+def _is_whole_number(text: Any) -> bool:
+    return (
+        isinstance(text, str)
+        and text.isascii()
+        and text.isdigit()
+        and len(text) <= 18
+        and str(int(text)) == text
+    )
+
+
+def _split(data: bytes, form: _TextFormat) -> tuple[pd.DataFrame, int]:
+    """Return a text file's lines as rows of t, lon, lat, and how many had wrong fields."""
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyarrow import csv
+
+    # An empty file is no CSV file to Arrow, a blank line is.
+    data = data.decode("utf-8", "replace").encode() if data.strip() else b"\n"
+    skipped = _Skipped()
+    table = csv.read_csv(
+        pa.BufferReader(data),
+        csv.ReadOptions(column_names=form.fields, block_size=len(data) + 1, use_threads=False),
+        csv.ParseOptions(delimiter=form.delimiter, quote_char=False, invalid_row_handler=skipped),
+        csv.ConvertOptions(column_types=dict.fromkeys(form.fields, pa.string())),
+    )
+    if "date" in form.fields:
+        day_and_hour = pc.binary_join_element_wise(table["date"], table["time"], " ")
+        table = table.append_column("t", day_and_hour)
+    rows = {"t": _times(table["t"]), "lon": _numbers(table["lon"]), "lat": _numbers(table["lat"])}
+    return pd.DataFrame(rows), skipped.count
+
+
+class _Skipped:
+    """Tells the CSV parser to skip rows of wrong fields, and counts them."""
+
+    count = 0
+
+    def __call__(self, _: object) -> str:
+        self.count += 1
+        return "skip"
+
+
+class _CleanText(io.RawIOBase):
+    """A file's bytes as valid UTF-8: where they are not, Arrow would give up on the file."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._rest = b""
+
+    def read(self, size: int = -1) -> bytes:
+        """Return up to `size` bytes, none at the end."""
+        while len(self._rest) < size:
+            more = self._file.read(size)
+            self._rest += self._decode(more, final=not more).encode()
+            if not more:
+                break
+        head, self._rest = self._rest[:size], self._rest[size:]
+        return head
+
+    def readable(self) -> bool:
+        """Say yes."""
+        return True
+
+
+@contextmanager
+def _opened(path: Path, columns: list[str] | None = None) -> Iterator[tuple[Any, _Skipped]]:
+    """Open a Parquet file, or a CSV file whose columns (all, by default) are read as text."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyarrow import csv
+
+    skipped = _Skipped()
+    try:
+        if path.suffix in _PARQUET:
+            with pq.ParquetFile(path) as file:
+                yield file, skipped
+            return
+        kinds = dict.fromkeys(columns or [], pa.string())
+        options = (
+            csv.ReadOptions(block_size=1 << 23),
+            csv.ParseOptions(invalid_row_handler=skipped),
+            csv.ConvertOptions(column_types=kinds, include_columns=columns),
+        )
+        openly = gzip.open if path.suffix == ".gz" else open
+        with openly(path, "rb") as file, csv.open_csv(_CleanText(file), *options) as reader:
+            yield reader, skipped
+    except pa.ArrowInvalid:
+        # Arrow's own message may quote a row.
+        raise InputError(f"{path} is empty or cannot be read as {path.suffix}") from None
+
+
+def _column_names(path: Path) -> list[str]:
+    with _opened(path) as (file, _):
+        return list((file.schema_arrow if path.suffix in _PARQUET else file.schema).names)
+
+
+def _stream(path: Path, columns: Iterable[str]) -> Iterator[tuple[Any, int]]:
+    """Yield a table in chunks of some of its columns, and the rows skipped since the last."""
+    wanted = sorted(set(columns) & set(_column_names(path)))
+    before = 0
+    with _opened(path, wanted) as (file, skipped):
+        parquet = path.suffix in _PARQUET
+        for batch in file.iter_batches(CHUNK_ROWS, columns=wanted) if parquet else file:
+            yield batch, skipped.count - before
+            before = skipped.count
+
+
+def _standard(chunk: Any, columns: dict[str, str]) -> pd.DataFrame:
+    """Return a table's chunk under our names and types; what cannot be read is null."""
+    import pandas as pd
+
+    rows: dict[str, Any] = {}
+    for name, column in columns.items():
+        if column in chunk.schema.names:
+            read = {"user_id": _users, "t": _times}.get(name, _numbers)
+            rows[name] = read(chunk[column])
+    return pd.DataFrame(rows)
+
+
+def _is_text(column: Any) -> bool:
+    return str(column.type) in ("string", "large_string", "string_view")
+
+
+def _users(column: Any) -> pd.Series[Any]:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    users: pd.Series[Any] = column.to_pandas()
+    return users.where(users != "") if _is_text(column) else users
+
+
+def _numbers(column: Any) -> Any:
+    import pandas as pd
+    import pyarrow as pa
+
+    try:
+        return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
+        return pd.to_numeric(column.to_pandas(), errors="coerce").to_numpy(float)
+
+
+def _times(column: Any) -> Any:
+    """Return times as datetime64; numbers, in text too, are Unix seconds."""
+    import pyarrow as pa
+
+    for kind in (pa.timestamp("us"), pa.float64()) if _is_text(column) else ():
+        try:
+            column = column.cast(kind)
+            break
+        except pa.ArrowInvalid:
+            continue
+    return microseconds_of(column.to_pandas()).view("M8[us]")

@@ -1,0 +1,285 @@
+"""Which levels to measure, and with which shares of the budget: decided before they are paid for.
+
+Each candidate is tried out on a made-up city with the same grid, bound and epsilon, and about
+as many regions as a noisy total says; the one with the least error over the workload wins. It
+sees public parameters and that noisy total, never data: the choice costs no privacy beyond
+the total's own share, by adaptive composition.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpregions.bodies import Bodies
+from dpregions.buckets import Alphabet, Buckets
+from dpregions.hierarchy import (
+    Grouping,
+    Hierarchy,
+    Level,
+    Measured,
+    covert_fit,
+    expected_letters,
+)
+from dpregions.noise_law import variance
+from dpregions.queries import signed_table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dpregions.catalogue import Catalogue
+
+AREAS = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
+"""The default workload: rectangles of these shares of the area, each as important."""
+
+_PROXY_SIDE = 40
+_PROXY_REGIONS = 40_000
+_TRIALS = 3
+_QUERIES = 48
+_MOST_PATTERNS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """Levels to measure and their weights in the budget; 0: not measured, filled in."""
+
+    alphabet: Alphabet
+    levels: tuple[Level, ...]
+    weights: tuple[int, ...]
+
+
+# Each word of a plan is a level: the side of its blocks in cells (0: the whole area), its
+# letters (a: all together, c: classes of similar size, l: each), and its weight in the budget.
+_PLANS = """
+sizes    0a{total} 1l97
+sizes    0a{total} 2a10 1l87
+sizes    0a{total} 2a30 1l67
+sizes    0a{total} 4a15 2a25 1l57
+sizes    0a{total} 4a20 1a30 1l47
+"""
+_PLANS_OF_MANY_SIZES = """
+sizes    0a{total} 2a30 2c40 1l0
+sizes    0a{total} 4a20 2a30 2c40 1l0
+sizes    0a{total} 4a10 4c30 1c50 1l0
+sizes    0a{total} 2a30 2c10 1c50 1l0
+sizes    0a{total} 8a20 4a30 4c40 1l0
+"""
+_PLANS_OF_SHAPES = """
+patterns 0a{total} 1l97
+patterns 0a{total} 2a20 1l77
+patterns 0a{total} 2a15 1c35 1l47
+"""
+_TOTALS = (1, 6, 20)
+_LETTERS: dict[str, Grouping] = {"a": "all", "c": "classes", "l": "letters"}
+
+
+def candidates(side: int, n_rows: int, n_cols: int, *, shapes: bool) -> list[Strategy]:
+    """Return the strategies to choose from on a grid; `shapes`: those that measure them too."""
+    plans = _PLANS + _PLANS_OF_MANY_SIZES * (side > 3) + _PLANS_OF_SHAPES * shapes
+    found: list[Strategy] = []
+    for total in _TOTALS:
+        for line in plans.format(total=total).split("\n"):
+            if line and (strategy := _read(line, max(n_rows, n_cols))) not in found:
+                found.append(strategy)
+    return found
+
+
+def _read(line: str, n: int) -> Strategy:
+    """Return the strategy of one line, without the blocks that hold the whole grid."""
+    alphabet, *words = line.split()
+    read = [re.fullmatch(r"(\d+)([acl])(\d+)", word) for word in words]
+    fields = [(int(m[1]), _LETTERS[m[2]], int(m[3])) for m in read if m is not None]
+    kept = [(block, letters, weight) for block, letters, weight in fields if block < max(n, 2)]
+    return Strategy(
+        "patterns" if alphabet == "patterns" else "sizes",
+        tuple(Level(block, letters) for block, letters, _ in kept),
+        tuple(weight for *_, weight in kept),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _City:
+    """A made-up city: bodies, their true answers, the queries to judge by."""
+
+    bodies: Bodies
+    queries: list[NDArray[np.int64]]
+    truth: list[NDArray[np.float64]]
+
+
+def choose(
+    catalogue: Catalogue,
+    n_rows: int,
+    n_cols: int,
+    *,
+    epsilon: float,
+    n_regions: float,
+    spent: float,
+    factor: int = 1,
+    sizes: list[tuple[int, int]] | None = None,
+) -> Strategy:
+    """Return the candidate with the least mean log error over the workload.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+    n_rows, n_cols : int
+    epsilon : float
+        What is left to spend.
+    n_regions : float
+        The noisy total.
+    spent : float
+        The epsilon it cost; it is a measurement too.
+    factor : int
+        Sensitivity of a level: 2 under replace-one.
+    sizes : list of (rows, cols), optional
+        The workload's rectangles, in cells; by default `AREAS` of the area.
+    """
+    shrink = max(n_rows, n_cols) / _PROXY_SIDE
+    if shrink > 1:
+        rows, cols = max(round(n_rows / shrink), 1), max(round(n_cols / shrink), 1)
+        n_regions *= rows * cols / (n_rows * n_cols)
+        if sizes is not None:
+            sizes = [(min(h, rows), min(w, cols)) for h, w in sizes]
+        n_rows, n_cols = rows, cols
+    n_regions = max(n_regions, 20.0)
+    # Shapes pay only where a pattern's count at a place stands out of its noise.
+    n_patterns = len(catalogue) * n_rows * n_cols
+    shapes = n_regions * epsilon > n_patterns and n_patterns < _MOST_PATTERNS
+    # Fewer regions with more epsilon err alike, relative to their number.
+    scale = max(n_regions / _PROXY_REGIONS, 1.0)
+    n, eps, first = int(n_regions / scale), epsilon * scale / factor, spent * scale / factor
+    rng = np.random.default_rng(0)
+    cities = [_city(catalogue, n_rows, n_cols, n, sizes, rng) for _ in range(_TRIALS)]
+    best, least = None, np.inf
+    for strategy in candidates(catalogue.side, n_rows, n_cols, shapes=shapes):
+        error = _trial_error(strategy, cities, catalogue, n_rows, n_cols, eps, first)
+        if error < least:
+            best, least = strategy, error
+    assert best is not None
+    return best
+
+
+def _trial_error(
+    strategy: Strategy,
+    cities: list[_City],
+    catalogue: Catalogue,
+    n_rows: int,
+    n_cols: int,
+    epsilon: float,
+    spent: float,
+) -> float:
+    """Return the mean over query sizes of the log of the mean error of one strategy."""
+    buckets = Buckets.of(catalogue, strategy.alphabet, n_rows, n_cols)
+    tree = Hierarchy.of(buckets, strategy.levels)
+    errors = np.zeros(len(cities[0].queries))
+    for seed, city in enumerate(cities):
+        rng = np.random.default_rng(seed)
+        counts = np.bincount(_numbers(buckets, city.bodies), city.bodies.times, len(buckets))
+        measured = simulate(tree, counts, strategy.weights, epsilon, spent, rng)
+        fitted = covert_fit(measured, expected_letters(measured))
+        table = signed_table(buckets.expand(fitted))
+        for i, (cells, truth) in enumerate(zip(city.queries, city.truth, strict=True)):
+            errors[i] += np.abs(answers(table, cells) - truth).mean()
+    # An error below a thousandth of all regions is as good as none.
+    floor = 0.001 * cities[0].bodies.times.sum() + 0.5
+    return float(np.log(errors / len(cities) + floor).mean())
+
+
+def simulate(
+    tree: Hierarchy,
+    counts: NDArray[np.int64],
+    weights: tuple[int, ...],
+    epsilon: float,
+    spent: float,
+    rng: np.random.Generator,
+) -> Measured:
+    """Return made-up measurements of made-up counts."""
+    values: list[NDArray[np.float64] | None] = []
+    variances = []
+    for level, weight in enumerate(weights):
+        share = epsilon * weight / sum(weights)
+        exact = np.bincount(tree.part[level], counts, minlength=tree.sizes[level])
+        if level == 0:
+            share = float(np.hypot(share, spent))  # two measurements, as precise as this one
+        if share == 0:
+            values.append(None)
+            variances.append(np.inf)
+            continue
+        chance = -np.expm1(-share)
+        noise = rng.geometric(chance, len(exact)) - rng.geometric(chance, len(exact))
+        values.append(exact + noise)
+        variances.append(variance(1 / share))
+    return Measured(tree, tuple(values), tuple(variances))
+
+
+def answers(table: NDArray[np.float64], cells: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the answers to rectangles ``row0, row1, col0, col1`` of cells."""
+    row0, row1, col0, col1 = cells
+    top, right, left, bottom = 2 * row1 + 1, 2 * col1 + 1, 2 * col0, 2 * row0
+    return table[top, right] - table[bottom, right] - table[top, left] + table[bottom, left]
+
+
+def _numbers(buckets: Buckets, bodies: Bodies) -> NDArray[np.int64]:
+    letters = (
+        buckets.letter_of_pattern[bodies.pattern]
+        if buckets.alphabet == "patterns"
+        else buckets.letter_of_size[
+            bodies.catalogue.heights[bodies.pattern], bodies.catalogue.widths[bodies.pattern]
+        ]
+    )
+    return buckets.number(letters, bodies.row, bodies.col)
+
+
+def _city(
+    catalogue: Catalogue,
+    n_rows: int,
+    n_cols: int,
+    n: int,
+    sizes: list[tuple[int, int]] | None,
+    rng: np.random.Generator,
+) -> _City:
+    """Make up a city: crowded districts, sizes by the catalogue, shapes a little off it."""
+    fits = (catalogue.heights <= n_rows) & (catalogue.widths <= n_cols)
+    filled = (np.diff(catalogue.spans[:, ::2], axis=2)[:, :, 0] + 1).clip(0).sum(axis=1)
+    share = filled / (catalogue.heights * catalogue.widths)
+    weight = catalogue.weights * catalogue.prior[catalogue.heights, catalogue.widths]
+    weight = fits * weight * np.exp(share)  # real shapes are not quite the prior's
+    pattern = rng.choice(len(weight), n, p=weight / weight.sum())
+    extent = np.array([n_rows, n_cols])
+    middles = extent * rng.normal(0.5, 0.22, (24, 2))
+    width = rng.uniform(0.02, 0.08, 24)
+    crowd = 1.0 / np.arange(1, 25)
+    district = rng.choice(24, n, p=crowd / crowd.sum())
+    near = middles[district] + extent * width[district, None] * rng.normal(size=(n, 2))
+    wide = extent * rng.normal(0.5, 0.25, (n, 2))
+    place = np.floor(np.where(rng.random((n, 1)) < 0.85, near, wide)).astype(np.int64)
+    row = np.clip(place[:, 0], 0, n_rows - catalogue.heights[pattern])
+    col = np.clip(place[:, 1], 0, n_cols - catalogue.widths[pattern])
+    bodies = Bodies(catalogue, pattern, row, col, np.ones(n, np.int64))
+    table = signed_table(bodies.counts_on(n_rows, n_cols))
+    queries = [
+        _placements(h, w, n_rows, n_cols, rng) for h, w in (sizes or default_sizes(n_rows, n_cols))
+    ]
+    return _City(bodies, queries, [answers(table, cells) for cells in queries])
+
+
+def default_sizes(n_rows: int, n_cols: int) -> list[tuple[int, int]]:
+    """Return rectangles of about `AREAS` of a grid, shaped like it, in cells."""
+    found = []
+    for area in AREAS:
+        rows = min(max(round(n_rows * area**0.5), 1), n_rows)
+        cols = min(max(round(area * n_rows * n_cols / rows), 1), n_cols)
+        if (rows, cols) not in found:
+            found.append((rows, cols))
+    return found
+
+
+def _placements(
+    rows: int, cols: int, n_rows: int, n_cols: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    row0 = rng.integers(0, n_rows - rows + 1, _QUERIES)
+    col0 = rng.integers(0, n_cols - cols + 1, _QUERIES)
+    return np.stack([row0, row0 + rows - 1, col0, col0 + cols - 1])

@@ -1,0 +1,14 @@
+"""Hypothesis profiles: HYPOTHESIS_PROFILE=ci or thorough looks harder than the default."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# Compiled code makes the first example slow and the others fast: no deadline an example.
+_QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
+settings.register_profile("default", max_examples=100, deadline=None, suppress_health_check=_QUIET)
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
+settings.register_profile("thorough", settings.get_profile("default"), max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

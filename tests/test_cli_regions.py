@@ -1,0 +1,164 @@
+"""The command `regions`: what it writes, says, refuses, and keeps to itself."""
+
+import json
+import subprocess
+import sys
+
+import geopandas
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from dpregions import cli_regions
+from dpregions.cli_regions import load_regions, regions, save_regions
+from dpregions.fixes import regions_from_fixes
+
+app = typer.Typer()
+app.command()(regions)
+app.command("nothing")(lambda: None)
+
+
+def run(*args):
+    return CliRunner().invoke(app, ["regions", *map(str, args)])
+
+
+@pytest.fixture
+def fixes(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "user_id": np.repeat(np.arange(6), 50),
+            "t": pd.Timestamp("2008-05-01") + pd.to_timedelta(np.tile(np.arange(50), 6), "min"),
+            "lon": rng.normal(9, 0.01, 300),
+            "lat": rng.normal(48.5, 0.01, 300),
+        }
+    )
+    table.loc[table["t"].dt.minute >= 25, "t"] += pd.Timedelta("2h")
+    path = tmp_path / "fixes.csv"
+    table.to_csv(path, index=False)
+    return path
+
+
+RECIPE = ("--k", 20, "--max-diameter", "2km", "--crs", "EPSG:32632")
+
+
+def test_the_file_holds_the_regions_of_the_library(fixes, tmp_path):
+    out = tmp_path / "regions.parquet"
+    result = run(fixes, "-o", out, *RECIPE)
+    assert result.exit_code == 0, result.output
+    assert str(out) in result.stdout.replace("\n", "")
+    found = load_regions(out)
+    expected = regions_from_fixes(pd.read_csv(fixes), k=20, max_diameter="2km", crs=32632)
+    assert found["user_id"].tolist() == expected["user_id"].tolist()
+    assert found.geometry.geom_equals(expected.geometry).all()
+    assert found.crs == expected.crs
+    assert found.attrs["dpregions_unit"] == "user"
+
+
+def test_around_a_place_is_its_utm_zone(fixes, tmp_path):
+    out = tmp_path / "regions.parquet"
+    place = ("--k", 20, "--max-diameter", "2km", "--around", "9.0,48.5")
+    assert run(fixes, "-o", out, *place).exit_code == 0
+    assert load_regions(out).crs == "EPSG:32632"
+    west = ("--k", 20, "--max-diameter", "2km", "--around", "-122.4,37.8")
+    assert run(fixes, "-o", out, *west).exit_code == 0
+    assert load_regions(out).crs == "EPSG:32610"
+
+
+def test_the_unit_trajectory_lasts_in_the_file(fixes, tmp_path):
+    out = tmp_path / "regions.parquet"
+    result = run(fixes, "-o", out, *RECIPE, "--unit", "trajectory", "--gap", "20min", "--json")
+    assert json.loads(result.stdout)["unit"] == "trajectory"
+    assert load_regions(out).attrs["dpregions_unit"] == "trajectory"
+    assert len(load_regions(out)) == 12
+    assert pq.read_schema(out).metadata[b"dpregions_unit"] == b"trajectory"
+    rewritten = tmp_path / "rewritten.parquet"
+    bare = geopandas.read_parquet(out)
+    bare.attrs = {}
+    bare.to_parquet(rewritten)
+    assert load_regions(rewritten).attrs["dpregions_unit"] == "trajectory"
+
+
+def test_nothing_counted_is_printed_unless_the_report_is_asked_for(fixes, tmp_path):
+    fixes.write_text(fixes.read_text() + "6,2008-05-01,9.0,400\n")
+    out = tmp_path / "regions.parquet"
+    quiet = run(fixes, "-o", out, *RECIPE)
+    assert not any(number in quiet.output for number in ("300", "301", "skipped"))
+    told = run(fixes, "-o", out, *RECIPE, "--report")
+    assert "exact, not private, do not publish" in told.stdout
+    assert "skipped 1" in told.stdout
+    result = json.loads(run(fixes, "-o", out, *RECIPE, "--report", "--json").stdout)
+    assert result["report"]["label"] == "exact, not private, do not publish"
+    assert result["report"]["wrong_places"] == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--k", 0, "--max-diameter", "2km", "--crs", 32632), "k must be at least 1"),
+        (("--k", 9, "--max-diameter", "2 leagues", "--crs", 32632), "is not a length"),
+        (("--k", 9, "--max-diameter", "2km", "--crs", 4326), "geographic"),
+        (("--k", 9, "--max-diameter", "2km"), "one of --crs and --around"),
+        (("--k", 9, "--max-diameter", "2km", "--around", "here"), "is no place"),
+        (("--k", 9, "--max-diameter", "2km", "--around", "500,1"), "no place on Earth"),
+        ((*RECIPE, "--lon", "x"), "lon='x' is no column"),
+        ((*RECIPE, "--unit", "trajectory"), "needs a gap"),
+        ((*RECIPE, "--format", "geolife"), "no fixes found"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(fixes, tmp_path, args, words):
+    if "geolife" in args:
+        fixes = fixes.parent
+    out = tmp_path / "out" / "regions.parquet"
+    out.parent.mkdir()
+    result = run(fixes, "-o", out, *args)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert result.stderr.startswith("dpregions: error: ")
+    assert result.stderr.count("\n") == 1
+    assert not list(out.parent.iterdir())
+
+
+def test_wrong_usage_is_exit_code_2(fixes, tmp_path):
+    assert run(fixes).exit_code == 2
+    assert run(tmp_path / "none", "-o", tmp_path / "o.parquet", *RECIPE).exit_code == 2
+    assert run(fixes, "-o", tmp_path, *RECIPE).exit_code == 2
+    assert run(fixes, "-o", tmp_path / "no" / "o.parquet", *RECIPE).exit_code == 2
+    assert run(fixes, "-o", fixes, *RECIPE).exit_code == 2
+    assert run(fixes, "-o", tmp_path / "o.parquet", *RECIPE, "--format", "gpx").exit_code == 2
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_part(fixes, tmp_path, monkeypatch):
+    out = tmp_path / "out" / "regions.parquet"
+    out.parent.mkdir()
+    out.write_text("old")
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(cli_regions.os, "replace", fail)
+    result = run(fixes, "-o", out, *RECIPE)
+    assert result.exit_code == 1
+    assert result.stderr == "dpregions: failed: disk full\n"
+    assert out.read_text() == "old"
+    assert list(out.parent.iterdir()) == [out]
+
+
+def test_the_file_is_for_its_owner_alone(tmp_path):
+    table = pd.DataFrame({"user_id": [1], "lon": [9.0], "lat": [48.5]})
+    out = tmp_path / "regions.parquet"
+    save_regions(regions_from_fixes(table, k=1, max_diameter=1, crs=32632), out)
+    assert out.stat().st_mode & 0o077 == 0
+
+
+def test_there_is_help_without_heavy_imports():
+    code = (
+        "import sys, typer, dpregions.cli_regions; "
+        "print(*[m for m in ('numpy', 'pandas', 'numba', 'geopandas') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+    assert "GPS" in run("--help").stdout

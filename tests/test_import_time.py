@@ -1,0 +1,61 @@
+"""What is not imported: `import dpregions` and plain rectangles must stay fast."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ["numba", "geopandas", "shapely", "pandas", "matplotlib", "opendp", "pyarrow", "scipy"]
+
+
+def imported_by(code):
+    """Return which heavy packages are loaded after some code ran in a fresh interpreter."""
+    report = f"import json, sys; print(json.dumps([m for m in {HEAVY} if m in sys.modules]))"
+    result = subprocess.run(
+        [sys.executable, "-c", f"{code}\n{report}"], capture_output=True, text=True, check=True
+    )
+    assert result.stderr == ""
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def test_importing_dpregions_loads_nothing_heavy():
+    assert imported_by("import dpregions; dpregions.__version__; dir(dpregions)") == []
+
+
+def test_errors_load_nothing_heavy():
+    assert imported_by("import dpregions.errors, dpregions; dpregions.errors.GridError") == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "grid.cell_range(0.2, 0.2, 1.5, 1.5)",
+        "grid.to_json(); repr(grid); hash(grid); grid.cells_spanned(2)",
+        "from dpregions.grid import Grid; Grid.from_json(grid.to_json())",
+    ],
+)
+def test_a_grid_and_its_rectangles_load_nothing_heavy(code):
+    made = "import dpregions as dpr; grid = dpr.Grid(0, 0, 1, 3, 3)"
+    assert imported_by(f"{made}; {code}") == []
+
+
+def test_counting_rectangles_needs_neither_numba_nor_geopandas():
+    code = (
+        "import dpregions as dpr, numpy as np\n"
+        "grid = dpr.Grid(0, 0, 1, 3, 3)\n"
+        "hist = dpr.EulerHistogram(grid, np.ones(grid.doubled_shape, int))\n"
+        "assert hist.count(0, 0, 2, 2) == 1\n"
+        "assert hist.count([0], [0], [2], [2]).tolist() == [1]"
+    )
+    assert imported_by(code) == []
+
+
+def test_unknown_names_are_missing_in_the_usual_way():
+    import dpregions
+
+    with pytest.raises(AttributeError, match="has no attribute 'Gird'"):
+        _ = dpregions.Gird
+    assert "Grid" in dir(dpregions)
