@@ -9,6 +9,7 @@ level's counts are summed, and noise is added on the same line.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -38,8 +39,17 @@ if TYPE_CHECKING:
     from dpregions.grid import Grid
     from dpregions.regions import Bound, Outlines
 
-TOTAL_SHARE = Fraction(1, 50)
-"""Share of the budget for the first total, which the choice of levels rests on."""
+LEAST_TOTAL, MOST_TOTAL = Fraction(1, 50), Fraction(1, 4)
+
+
+def total_share(grid: Grid) -> Fraction:
+    """Return the share of the budget for the total, which the choice of levels rests on.
+
+    One over the square root of the number of cells: the total is then as precise as the sum
+    of all cells of a plain histogram of points at the whole budget.
+    """
+    share = Fraction(1, math.isqrt(grid.n_rows * grid.n_cols))
+    return min(max(share, LEAST_TOTAL), MOST_TOTAL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +64,7 @@ class Measurements:
     fitted: NDArray[np.float64]
     strategy: Strategy
     budgets: tuple[Budget, ...]
-    """What was spent on the first total and on each level; they sum to epsilon."""
+    """What was spent on each measured level, the total first; they sum to epsilon."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +92,8 @@ def run(
     Buckets.of(known, "sizes", *grid.shape)  # refuse too many buckets before any work
     regions = Footprints.of(outlines, *grid.shape, known.side)
     factor = sensitivity_factor(neighbours)
-    first, rest = budget.split(TOTAL_SHARE, 1 - TOTAL_SHARE)
+    share = total_share(grid)
+    first, rest = budget.split(share, 1 - share)
     total = noise.add(np.array([len(regions.places)], np.int64), epsilon=first, sensitivity=factor)
     strategy = choose(
         known,
@@ -101,27 +112,21 @@ def run(
         i: noise.add(tree.sums(i, exact), epsilon=share, sensitivity=factor)
         for i, share in shares.items()
     }
+    shares[0], noisy[0] = first, total
     del regions, exact  # from here on only noisy counts
-    return _post_process(tree, strategy, total, first, noisy, shares, factor)
+    return _post_process(tree, strategy, noisy, shares, factor)
 
 
 def _post_process(
     tree: Hierarchy,
     strategy: Strategy,
-    total: NDArray[np.int64],
-    first: Budget,
     noisy: dict[int, NDArray[np.int64]],
     shares: dict[int, Budget],
     factor: int,
 ) -> FootprintSteps:
     """Fit the noisy counts and make bodies of them."""
     spread = {i: variance(scale_for(share, factor)) for i, share in shares.items()}
-    values: dict[int, NDArray[np.float64]] = {i: v.astype(np.float64) for i, v in noisy.items()}
-    # Two totals: weigh them by their precision.
-    own = variance(scale_for(first, factor))
-    weight = own / (own + spread[0])
-    values[0] = weight * values[0] + (1 - weight) * total
-    spread[0] *= weight
+    values = {i: noisy_counts.astype(np.float64) for i, noisy_counts in noisy.items()}
     n = len(tree.levels)
     measured = Measured(
         tree,
@@ -136,7 +141,9 @@ def _post_process(
         bodies=bodies,
         counts=bodies.counts_on(buckets.n_rows, buckets.n_cols),
         signed=buckets.expand(fitted),
-        measurements=Measurements(measured, expected, fitted, strategy, (first, *shares.values())),
+        measurements=Measurements(
+            measured, expected, fitted, strategy, tuple(shares[i] for i in sorted(shares))
+        ),
     )
 
 
