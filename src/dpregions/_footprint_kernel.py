@@ -93,3 +93,16 @@ def add_means(values, rows, cols, letters, heights, widths, means, out):
         for d in range(2 * heights[k] - 1):
             for e in range(2 * widths[k] - 1):
                 out[2 * rows[i] + d, 2 * cols[i] + e] += v * means[k, d, e]
+
+
+@njit(cache=True, nogil=True)
+def weigh_means(signs, rows, cols, letters, heights, widths, means):
+    """Return, for each bucket, the sum of its letter's mean pattern times `signs`."""
+    weights = np.zeros(rows.size)
+    for i in range(rows.size):
+        k, total = letters[i], 0.0
+        for d in range(2 * heights[k] - 1):
+            for e in range(2 * widths[k] - 1):
+                total += signs[2 * rows[i] + d, 2 * cols[i] + e] * means[k, d, e]
+        weights[i] = total
+    return weights

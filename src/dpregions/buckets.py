@@ -7,7 +7,7 @@ a query weighs them. All of it is public but `Footprints` and the numbers of its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -181,33 +181,15 @@ class Buckets:
         kernel.add_means(values, row, col, self.letters, self.heights, self.widths, self.means, out)
         return out
 
-    def touch_chances(
-        self, row0: int, row1: int, col0: int, col1: int
-    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """Yield buckets and the prior chance that a body in each touches a rectangle of cells.
+    def weigh(self, signs: NDArray[np.int8]) -> NDArray[np.float64]:
+        """Return what a body in each bucket is expected to add to a query: how `expand` weighs it.
 
-        Letter by letter, the buckets whose footprint meets the rectangle. The chance is the
-        Euler sum of the letter's mean pattern over the part inside.
+        For a rectangle, the prior chance that the body touches it. `signs` is the query as a
+        doubled array: 1 at its faces and vertices, -1 at its edges, 0 elsewhere.
         """
-        for i, (h, w) in enumerate(zip(self.heights, self.widths, strict=True)):
-            rows = np.arange(max(row0 - h + 1, 0), min(row1, self.n_rows - h) + 1)
-            cols = np.arange(max(col0 - w + 1, 0), min(col1, self.n_cols - w) + 1)
-            if not rows.size or not cols.size:
-                continue
-            table = self._mean_tables[i]
-            bottom, top = 2 * np.maximum(row0 - rows, 0), 2 * np.minimum(row1 - rows, h - 1) + 1
-            left, right = 2 * np.maximum(col0 - cols, 0), 2 * np.minimum(col1 - cols, w - 1) + 1
-            chance = (
-                table[np.ix_(top, right)]
-                - table[np.ix_(bottom, right)]
-                - table[np.ix_(top, left)]
-                + table[np.ix_(bottom, left)]
-            )
-            place = rows[:, None] * (self.n_cols - w + 1) + cols
-            yield (self.starts[i] + place).ravel(), chance.ravel()
+        from dpregions import _footprint_kernel as kernel
 
-    @cached_property
-    def _mean_tables(self) -> NDArray[np.float64]:
-        from dpregions.queries import signed_table
-
-        return np.stack([signed_table(mean) for mean in self.means])
+        row, col = self.places
+        return kernel.weigh_means(
+            signs, row, col, self.letters, self.heights, self.widths, self.means
+        )

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from dpregions.bodies import Bodies, make_bodies
 from dpregions.buckets import Buckets, Footprints
 from dpregions.catalogue import catalogue
+from dpregions.errors import PrivacyError
 from dpregions.hierarchy import (
     Hierarchy,
     Measured,
@@ -63,8 +65,6 @@ class Measurements:
     expected: NDArray[np.float64]
     fitted: NDArray[np.float64]
     strategy: Strategy
-    budgets: tuple[Budget, ...]
-    """What was spent on each measured level, the total first; they sum to epsilon."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +75,8 @@ class FootprintSteps:
     counts: NDArray[np.int64]
     signed: NDArray[np.float64]
     measurements: Measurements
+    spending: tuple[tuple[str, Budget], ...]
+    """What was measured and with which share of epsilon; they sum to it exactly."""
 
 
 def run(
@@ -141,39 +143,40 @@ def _post_process(
         bodies=bodies,
         counts=bodies.counts_on(buckets.n_rows, buckets.n_cols),
         signed=buckets.expand(fitted),
-        measurements=Measurements(
-            measured, expected, fitted, strategy, tuple(shares[i] for i in sorted(shares))
-        ),
+        measurements=Measurements(measured, expected, fitted, strategy),
+        spending=tuple((tree.describe(level), shares[level]) for level in sorted(shares)),
     )
-
-
-@dataclass(frozen=True)
-class ErrorParts:
-    """Standard deviations of an estimate for one rectangle."""
-
-    noise: float
-    """From the noise, exactly as the measurements' known scales say."""
-    shape: float
-    """From not knowing which parts of its footprint a region touches."""
 
 
 SHAPE_DOUBT = 0.1
 """How far the prior's chances may be off, as a share of their own spread."""
 
 
-def error_parts(
-    measurements: Measurements, row0: int, row1: int, col0: int, col1: int
-) -> ErrorParts:
-    """Return how far the estimate for a rectangle of cells may be off; noisy and public only."""
+def deviations(measurements: Measurements, signs: NDArray[np.int8]) -> tuple[float, float]:
+    """Return the standard deviations, from noise and from shape, of a query's estimate.
+
+    `signs` is the query as a doubled array: 1 at its faces and vertices, -1 at its edges.
+    """
     buckets = measurements.measured.hierarchy.buckets
-    weights = np.zeros(len(buckets))
-    chance_spread = 0.0
-    for where, chance in buckets.touch_chances(row0, row1, col0, col1):
-        weights[where] = chance
-        if buckets.alphabet == "sizes":
-            held = np.maximum(measurements.fitted[where], 0.0)
-            chance_spread += float((held * chance * (1 - chance)).sum())
-    noise = query_variance(measurements.measured, weights, measurements.expected)
+    chance = buckets.weigh(signs)
+    noise = query_variance(measurements.measured, chance, measurements.expected)
+    if buckets.alphabet == "patterns":
+        return math.sqrt(noise), 0.0
     # Regions fall either way by chance, and the prior as a whole may be off.
-    shape = chance_spread + (SHAPE_DOUBT * chance_spread) ** 2
-    return ErrorParts(noise=noise**0.5, shape=shape**0.5)
+    held = np.maximum(measurements.fitted, 0.0)
+    spread = float((held * np.maximum(chance * (1 - chance), 0.0)).sum())
+    return math.sqrt(noise), math.sqrt(spread + (SHAPE_DOUBT * spread) ** 2)
+
+
+def half_widths(
+    noise: NDArray[np.float64], shape: NDArray[np.float64], confidence: float
+) -> NDArray[np.float64]:
+    """Return half widths of intervals from standard deviations.
+
+    A sum of noise lies between one Laplace draw and a normal variable: the wider is taken.
+    """
+    if not 0 < confidence < 1:
+        raise PrivacyError(f"confidence must lie between 0 and 1, got {confidence!r}")
+    normal = NormalDist().inv_cdf((1 + confidence) / 2)
+    laplace = -math.log(1 - confidence) / math.sqrt(2)
+    return np.hypot(max(normal, laplace) * noise, normal * shape)

@@ -63,6 +63,19 @@ class Hierarchy:
             parent.append(up)
         return cls(buckets, levels, tuple(part), tuple(parent), sizes)
 
+    def describe(self, level: int) -> str:
+        """Return a level in plain words."""
+        block, letters = self.levels[level].block, self.levels[level].letters
+        if not block:
+            return "the number of regions in the area"
+        what = {
+            "all": "regions",
+            "classes": "regions by class of size",
+            "letters": f"regions by {self.buckets.alphabet[:-1]} of footprint",
+        }[letters]
+        where = "cell" if block == 1 else f"block of {block} x {block} cells"
+        return f"{self.sizes[level]:,} counts of {what} centred in each {where}"
+
     def sums(self, level: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the counts of a level's parts, from counts of buckets."""
         total = np.bincount(self.part[level], counts, minlength=self.sizes[level])

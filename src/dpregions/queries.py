@@ -73,6 +73,17 @@ class Selection:
             n[i] = sum(int(inner.sum()) for *_, inner in _inside(mask))
         return n
 
+    def signs(self, query: int, grid: Grid) -> NDArray[np.int8]:
+        """Return one query as a doubled array: 1 at its faces and vertices, -1 at its edges."""
+        signs = np.zeros(grid.doubled_shape, np.int8)
+        row0, row1, col0, col1 = self.ranges[:, query]
+        if row1 >= row0 and col1 >= col0:
+            part = signs[2 * row0 : 2 * row1 + 1, 2 * col0 : 2 * col1 + 1]
+            mask = self.masks.get(query, np.ones((row1 - row0 + 1, col1 - col0 + 1), np.bool_))
+            for sign, rows, cols, inner in _inside(mask):
+                part[rows, cols] = sign * inner
+        return signs
+
     def wrap(self, values: NDArray[Any], name: str = "count") -> Any:
         """Return one value a query in the form the queries came in."""
         if self.index is not None:

@@ -7,16 +7,17 @@ exact, and neither type converts into the other: `EulerHistogram` is secret, `Re
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from dpregions import paper
+from dpregions import footprint, paper
 from dpregions._version import __version__
 from dpregions.errors import InputError, InputTypeError, PrivacyError
 from dpregions.euler import EulerHistogram
+from dpregions.footprint import Measurements
 from dpregions.grid import Grid
-from dpregions.noise_law import sum_half_width
+from dpregions.noise_law import sum_half_width, variance
 from dpregions.privacy import (
     Budget,
     BudgetLike,
@@ -27,19 +28,42 @@ from dpregions.privacy import (
     Unit,
     euler_sensitivity,
     scale_for,
+    sensitivity_factor,
 )
 from dpregions.queries import Selection, select, signed_sums, signed_table
-from dpregions.regions import Oversize
+from dpregions.regions import (
+    Bound,
+    Oversize,
+    match_crs,
+    outline_batches,
+    outlines_of,
+    read_regions,
+)
+from dpregions.strategy import workload_sizes
 
 if TYPE_CHECKING:
+    import geopandas
     from numpy.typing import NDArray
 
-Method = Literal["paper"]
-METHODS: tuple[Method, ...] = ("paper",)
+    from dpregions.bodies import Bodies
+
+Method = Literal["footprint", "paper"]
+METHODS: tuple[Method, ...] = ("footprint", "paper")
 
 TRAJECTORY_COLUMN = "trajectory"
 UNIT_ATTRIBUTE = "dpregions_unit"
 _TRAJECTORY_KEYS = ("user_id", TRAJECTORY_COLUMN)
+
+
+class ExpectedError(NamedTuple):
+    """How far an estimate is off on average: numbers, or arrays of them."""
+
+    noise: Any
+    """From the noise alone."""
+    shape: Any
+    """From not knowing which part of its footprint a region touches (0 for "paper")."""
+    total: Any
+    """From both."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,15 +77,16 @@ class Release:
     grid : Grid
     counts : numpy.ndarray
         Whole numbers >= 0 for every face, edge and vertex (read only).
-    signed : numpy.ndarray
-        Counts with their noise and nothing done to them: unbiased, some negative (read only).
+    signed : numpy.ndarray or None
+        The unbiased estimate of every component, some negative (read only); None in a covert
+        release, which then has no estimates and no intervals.
     method : str
     budget : Budget
         Epsilon, exactly.
     privacy_unit : PrivacyUnit
         The neighbour relation and whose data is protected together.
     sensitivity : int
-        How far one unit can move the exact histogram (L1), enforced.
+        How far neighbouring data move what each measurement counts (L1), enforced.
     max_diameter : float
         The enforced bound on a region, in CRS units.
     oversize : str
@@ -70,13 +95,19 @@ class Release:
         False only for a study's seeded noise: such a release must not be published.
     noise : str
         Where the noise came from.
+    spending : tuple
+        What was measured and with which epsilon; they sum to the budget.
     version : str
         Of the software.
+    bodies : Bodies or None
+        What the counts are the exact histogram of ("footprint").
+    measurements : Measurements or None
+        What the signed estimate and its errors come from ("footprint", unless covert).
     """
 
     grid: Grid
     counts: NDArray[np.int64]
-    signed: NDArray[np.int64]
+    signed: NDArray[Any] | None
     method: Method
     budget: Budget
     privacy_unit: PrivacyUnit
@@ -85,11 +116,17 @@ class Release:
     oversize: Oversize
     private: bool
     noise: str
+    spending: tuple[tuple[str, Budget], ...]
     version: str = __version__
+    bodies: Bodies | None = None
+    measurements: Measurements | None = None
 
     def __post_init__(self) -> None:
+        tables = {}
         for name in ("counts", "signed"):
-            array = np.array(getattr(self, name), dtype=np.int64)
+            if getattr(self, name) is None:
+                continue
+            array = np.array(getattr(self, name))
             if array.shape != self.grid.doubled_shape:
                 raise InputError(
                     f"{name} must have shape {self.grid.doubled_shape} on {self.grid!r}, "
@@ -97,7 +134,7 @@ class Release:
                 )
             array.flags.writeable = False
             object.__setattr__(self, name, array)
-        tables = {"counts": signed_table(self.counts), "signed": signed_table(self.signed)}
+            tables[name] = signed_table(array)
         object.__setattr__(self, "_tables", tables)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -119,11 +156,6 @@ class Release:
         """Whose data is protected together."""
         return self.privacy_unit.unit
 
-    @property
-    def scale(self) -> float:
-        """Scale of the noise on every component."""
-        return scale_for(self.budget, self.sensitivity)
-
     def count(self, *query: Any, crs: Any = None) -> Any:
         """Count the regions that touch a query, from the published whole numbers.
 
@@ -143,19 +175,20 @@ class Release:
         return selection.wrap(self._sums("counts", selection))
 
     def estimate(self, *query: Any, crs: Any = None) -> Any:
-        """Estimate the same without bias, from the signed noisy counts; may be negative.
+        """Estimate the same without the bias of making counts whole and consistent.
 
-        Takes what `count` takes.
+        Signed: may be negative or fractional. Takes what `count` takes.
         """
+        self._need_signed("estimates")
         selection = select(self.grid, query, crs)
         return selection.wrap(self._sums("signed", selection), "estimate")
 
     def interval(self, *query: Any, confidence: float = 0.95, crs: Any = None) -> Any:
         """Return an interval that holds the true count with the given confidence.
 
-        From the exact distribution of the sum of the noise over the query's components; the
-        true count is never negative, so neither is the interval. For a query whose cells form
-        no rectangle, it is about the Euler sum over them (see `Grid.is_exact`).
+        From noisy and public information alone. The true count is never negative, so neither
+        is the interval. For a query whose cells form no rectangle, it is about the Euler sum
+        over them (see `Grid.is_exact`).
 
         Parameters
         ----------
@@ -169,15 +202,77 @@ class Release:
         tuple or pandas.DataFrame
             ``(low, high)``, numbers or arrays; for frames a DataFrame `low`, `high`.
         """
+        self._need_signed("intervals")
         selection = select(self.grid, query, crs)
         middle = self._sums("signed", selection)
-        width = sum_half_width(selection.n_components, self.scale, confidence)
+        width: NDArray[Any]
+        if self.measurements is None:
+            scale = scale_for(self.budget, self.sensitivity)
+            width = sum_half_width(selection.n_components, scale, confidence)
+        else:
+            noise, shape = self._deviations(selection)
+            width = footprint.half_widths(noise, shape, confidence)
         low, high = np.maximum(middle - width, 0), np.maximum(middle + width, 0)
         if selection.index is not None:
             import pandas as pd
 
             return pd.DataFrame({"low": low, "high": high}, index=selection.index)
         return selection.wrap(low), selection.wrap(high)
+
+    def expected_error(self, *query: Any, crs: Any = None) -> Any:
+        """Return the mean absolute error to expect of `estimate`, by its source.
+
+        Takes what `count` takes.
+
+        Returns
+        -------
+        ExpectedError or pandas.DataFrame
+            `noise`, `shape` and `total`, numbers or arrays; for frames a DataFrame.
+        """
+        self._need_signed("error estimates")
+        selection = select(self.grid, query, crs)
+        noise, shape = self._deviations(selection)
+        # The mean absolute value of a normal variable, which sums of many draws are close to.
+        parts = [np.sqrt(2 / np.pi) * part for part in (noise, shape, np.hypot(noise, shape))]
+        if selection.index is not None:
+            import pandas as pd
+
+            columns = dict(zip(ExpectedError._fields, parts, strict=True))
+            return pd.DataFrame(columns, index=selection.index)
+        return ExpectedError(*(selection.wrap(part) for part in parts))
+
+    def to_regions(self) -> geopandas.GeoDataFrame:
+        """Return the synthetic regions that this release is the exact histogram of.
+
+        Convex polygons within `max_diameter`, in the grid's CRS. They are made up: none is
+        anybody's. ``EulerHistogram.from_regions(release.to_regions(), grid).counts`` equals
+        ``release.counts``.
+        """
+        if self.bodies is None:
+            raise PrivacyError(
+                f"a release made with method={self.method!r} is the histogram of no set of "
+                f"regions: its counts satisfy C1 to C3, which does not suffice. "
+                f"Use method='footprint'"
+            )
+        return self.bodies.to_regions(self.grid)
+
+    def _deviations(self, selection: Selection) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the standard deviations of the estimate from noise and from shape."""
+        if self.measurements is None:
+            one = variance(scale_for(self.budget, self.sensitivity))
+            noise = np.sqrt(selection.n_components * one)
+            return noise, np.zeros_like(noise)
+        masks = (selection.signs(i, self.grid) for i in range(selection.ranges.shape[1]))
+        parts = [footprint.deviations(self.measurements, mask) for mask in masks]
+        noise, shape = np.array(parts, dtype=np.float64).reshape(-1, 2).T
+        return noise, shape
+
+    def _need_signed(self, what: str) -> None:
+        if self.signed is None:
+            raise PrivacyError(
+                f"a covert release holds no signed measurements, so it has no {what}: "
+                f"release with covert=False to keep them"
+            )
 
     def describe(self) -> str:
         """Return the privacy statement in plain words."""
@@ -187,17 +282,20 @@ class Release:
         if not self.private:
             promise = f"NOT PRIVATE ({self.noise}): do not publish. It imitates: {promise}"
         longer = {"shrink": "shrunk to it", "drop": "left out"}[self.oversize]
-        grid = self.grid
+        spent = "; ".join(
+            f"{what} with epsilon {part}, noise of scale {scale_for(part, self.sensitivity):g}"
+            for what, part in self.spending
+        )
         return "\n".join(
             [
                 f"dpregions release, method {self.method!r}, software version {self.version}.",
                 f"Privacy: {promise}",
                 f"Enforced: one region a {self.unit}, of diameter at most {self.max_diameter:g} "
-                f"(longer ones {longer}); so neighbouring data move the exact histogram by at most "
-                f"{self.sensitivity} (L1).",
-                f"Noise: scale {self.scale:g} on each of {grid.n_components:,} components, empty "
-                f"ones too; {self.noise}.",
-                f"Public, chosen without looking at the data: {grid!r}, max_diameter, epsilon.",
+                f"(longer ones {longer}); so neighbouring data move what each measurement counts "
+                f"by at most {self.sensitivity} (L1).",
+                f"Measured: {spent}. Every count of each got noise, empty ones too; {self.noise}.",
+                f"Public, chosen without looking at the data: {self.grid!r}, max_diameter, "
+                f"epsilon.",
                 "Not promised: that two releases of the same data together cost only one epsilon "
                 "(their epsilons add up), or that a person without a region is hidden any further.",
             ]
@@ -222,10 +320,12 @@ def release(
     *,
     epsilon: BudgetLike,
     max_diameter: float | str,
-    method: Method = "paper",
+    method: Method = "footprint",
     neighbours: Neighbours = "add-remove",
     user_id: Any = "user_id",
     oversize: Oversize = "shrink",
+    workload: Any = None,
+    covert: bool = False,
     crs: Any = None,
 ) -> Release:
     """Publish regions once, under differential privacy.
@@ -240,8 +340,9 @@ def release(
         The privacy loss, greater than 0.
     max_diameter : float or str
         The largest diameter of a region, in CRS units or as text ("2km"): public, enforced.
-    method : {"paper"}
-        The mechanism.
+    method : {"footprint", "paper"}
+        The mechanism: noise on footprints (consistent, far smaller errors), or the pipeline
+        of the paper.
     neighbours : {"add-remove", "replace-one"}
         What epsilon is about: one user more or fewer, or one user's region replaced (twice
         the noise).
@@ -250,6 +351,11 @@ def release(
         says that its unit is the record.
     oversize : {"shrink", "drop"}
         What becomes of regions longer than `max_diameter`.
+    workload : sequence, optional
+        Sizes of the rectangles that matter, each a side or a pair (width, height), numbers or
+        text ("2km"): the budget is laid out for them. By default all sizes matter alike.
+    covert : bool
+        Leave out the signed measurements: no estimates and no intervals, only whole counts.
     crs : optional
         The CRS of regions that carry none.
 
@@ -263,7 +369,7 @@ def release(
     >>> city = dpr.synthetic.regions(500)
     >>> published = dpr.release(city, dpr.synthetic.grid(), epsilon=1, max_diameter="2km")
     >>> published.sensitivity
-    25
+    1
     """
     return release_with(
         SystemNoise(),
@@ -275,6 +381,8 @@ def release(
         neighbours=neighbours,
         user_id=user_id,
         oversize=oversize,
+        workload=workload,
+        covert=covert,
         crs=crs,
     )
 
@@ -286,10 +394,12 @@ def release_with(
     *,
     epsilon: BudgetLike,
     max_diameter: float | str,
-    method: Method,
-    neighbours: Neighbours,
-    user_id: Any,
-    oversize: Oversize,
+    method: Method = "footprint",
+    neighbours: Neighbours = "add-remove",
+    user_id: Any = "user_id",
+    oversize: Oversize = "shrink",
+    workload: Any = None,
+    covert: bool = False,
     crs: Any = None,
 ) -> Release:
     """Make a release with a given source of noise: the seam for studies, not for publishing."""
@@ -301,27 +411,55 @@ def release_with(
             "max_diameter is missing: the noise is calibrated to it, and it must be public. "
             "Choose how large a region may be, for example max_diameter='2km'"
         )
-    user_id, unit = _protected(regions, user_id)
-    privacy_unit = PrivacyUnit(neighbours, unit)
-    k = grid.cells_spanned(max_diameter)
-    sensitivity = euler_sensitivity(k, neighbours, *grid.shape)
-    scale_for(budget, sensitivity)  # refuse a hopeless epsilon before any work
-    exact = EulerHistogram.from_regions(
-        regions, grid, user_id=user_id, max_diameter=max_diameter, oversize=oversize, crs=crs
-    )
-    steps = paper.run(exact.counts, epsilon=budget, sensitivity=sensitivity, noise=noise)
-    return Release(
-        grid=grid,
-        counts=steps.counts,
-        signed=steps.signed,
-        method=method,
+    sizes = None if workload is None else workload_sizes(workload, grid)
+    ids, unit = _protected(regions, user_id)
+    bound = Bound.of(grid, max_diameter, oversize)
+    statement: dict[str, Any] = {
+        "grid": grid,
+        "method": method,
+        "budget": budget,
+        "privacy_unit": PrivacyUnit(neighbours, unit),
+        "max_diameter": float(grid.length(max_diameter, "max_diameter")),
+        "oversize": oversize,
+        "private": noise.private,
+        "noise": noise.label,
+    }
+    if method == "paper":
+        sensitivity = euler_sensitivity(bound.k, neighbours, *grid.shape)
+        scale_for(budget, sensitivity)  # refuse a hopeless epsilon before any work
+        exact = EulerHistogram.from_regions(
+            regions, grid, user_id=ids, max_diameter=max_diameter, oversize=oversize, crs=crs
+        )
+        steps = paper.run(exact.counts, epsilon=budget, sensitivity=sensitivity, noise=noise)
+        return Release(
+            **statement,
+            counts=steps.counts,
+            signed=None if covert else steps.signed,
+            sensitivity=sensitivity,
+            spending=((f"all {grid.n_components:,} components", budget),),
+        )
+    source = read_regions(regions, user_id=ids, crs=crs)
+    match_crs(source.crs, grid, "the regions", "set theirs, regions.set_crs(...), or give crs=")
+    found = footprint.run(
+        (
+            outlines_of(batch, source.crs, grid, bound)
+            for batch in outline_batches(source, grid, bound)
+        ),
+        grid,
+        bound,
         budget=budget,
-        privacy_unit=privacy_unit,
-        sensitivity=sensitivity,
-        max_diameter=float(grid.length(max_diameter, "max_diameter")),
-        oversize=oversize,
-        private=noise.private,
-        noise=noise.label,
+        neighbours=neighbours,
+        noise=noise,
+        sizes=sizes,
+    )
+    return Release(
+        **statement,
+        counts=found.counts,
+        signed=None if covert else found.signed,
+        sensitivity=sensitivity_factor(neighbours),
+        spending=found.spending,
+        bodies=found.bodies,
+        measurements=None if covert else found.measurements,
     )
 
 

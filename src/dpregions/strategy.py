@@ -8,14 +8,18 @@ the total's own share, by adaptive composition.
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpregions.bodies import Bodies
 from dpregions.buckets import Alphabet, Buckets
+from dpregions.errors import InputError
 from dpregions.hierarchy import (
     Grouping,
     Hierarchy,
@@ -24,6 +28,7 @@ from dpregions.hierarchy import (
     covert_fit,
     expected_letters,
 )
+from dpregions.lengths import exact
 from dpregions.noise_law import variance
 from dpregions.queries import signed_table
 
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dpregions.catalogue import Catalogue
+    from dpregions.grid import Grid
 
 AREAS = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 """The default workload: rectangles of these shares of the area, each as important."""
@@ -268,6 +274,31 @@ def _city(
         _placements(h, w, n_rows, n_cols, rng) for h, w in (sizes or default_sizes(n_rows, n_cols))
     ]
     return _City(bodies, queries, [answers(table, cells) for cells in queries])
+
+
+def workload_sizes(workload: Any, grid: Grid) -> list[tuple[int, int]]:
+    """Return a user's sizes of rectangles as (rows, cols), in cells, or say why they cannot be."""
+    if isinstance(workload, str) or not isinstance(workload, Sequence) or not workload:
+        raise InputError(
+            f"workload must be a sequence of sizes, each a side or a pair (width, height), such "
+            f"as ['2km', ('4km', '1km')], got {workload!r}"
+        )
+    found = []
+    for size in workload:
+        sides = (size, size) if isinstance(size, str | Real) else tuple(size)
+        if len(sides) != 2:
+            raise InputError(f"a size of a workload is a side or a pair, got {size!r}")
+        width, height = (
+            math.ceil(grid.length(side, "a size of the workload") / exact(grid.cell_size))
+            for side in sides
+        )
+        if width > grid.n_cols or height > grid.n_rows:
+            raise InputError(
+                f"the workload's size {size!r} is {height} x {width} cells, but the area has only "
+                f"{grid.n_rows} x {grid.n_cols}"
+            )
+        found.append((height, width))
+    return found
 
 
 def default_sizes(n_rows: int, n_cols: int) -> list[tuple[int, int]]:
