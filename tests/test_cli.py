@@ -15,12 +15,14 @@ def test_version_is_shown():
     assert __version__ in run(app, ["--version"]).output
 
 
-def test_the_demo_counts_each_region_once_and_draws(tmp_path):
+def test_the_demo_counts_releases_and_draws(tmp_path):
     result = run(app, ["demo", "--out", str(tmp_path), "--json"])
     assert result.exit_code == 0, result.output
     answers = json.loads(result.stdout)["answers"]
     assert all(a["touching"] <= a["sum_of_cells"] for a in answers)
     assert answers[-1]["sum_of_cells"] > 2 * answers[-1]["touching"]
+    assert all(a["low"] <= a["high"] for a in answers)
+    assert abs(answers[-1]["released"] - answers[-1]["touching"]) < 500
     assert (tmp_path / "double_counting.png").read_bytes()[:4] == b"\x89PNG"
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dpregions.errors import InputError, InputTypeError
 from dpregions.fixes import regions_from_batches, regions_from_fixes
-from dpregions.io import traces
+from dpregions.io import tables, traces
 from dpregions.io.traces import NOT_PRIVATE, read_fixes
 
 
@@ -155,7 +155,7 @@ def write(table, path):
 @pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.csv.gz"])
 @pytest.mark.parametrize("batch", [1, 9, 10**6])
 def test_each_user_is_whole_in_exactly_one_batch(tmp_path, monkeypatch, name, sort, batch):
-    monkeypatch.setattr(traces, "CHUNK_ROWS", 7)
+    monkeypatch.setattr(tables, "CHUNK_ROWS", 7)
     table = fixes_table(sort=sort)
     reader = read_fixes(write(table, tmp_path / name), batch_fixes=batch)
     batches = list(reader)

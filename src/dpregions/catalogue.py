@@ -139,7 +139,7 @@ def _bodies(side: int, bound: int, big: int) -> tuple[NDArray[np.int64], NDArray
 
     rng = np.random.default_rng(0)
     n = 40_000 + 400 * side**2
-    longest = (bound - 4 * CLEAR) / STEPS
+    longest = min((bound - 4 * CLEAR) / STEPS, float(side))
     along = longest * np.sqrt(rng.random(n))
     across = along * rng.uniform(MIN_ASPECT, 1.0, n)
     turn = rng.uniform(0, np.pi, (n, 1))

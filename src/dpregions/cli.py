@@ -48,34 +48,38 @@ def demo(
     ),
     as_json: Annotated[bool, typer.Option("--json", help="Answers as JSON.")] = False,
 ) -> None:
-    """Count a synthetic city's regions and show why cell counts will not do.
+    """Count a synthetic city's regions, release them privately, and compare.
 
     Example: dpregions demo --out demo_output
     """
     from dpregions.demo import N_USERS, run
 
-    answers, picture = run(out)
+    made = run(out)
     if as_json:
-        typer.echo(json.dumps({"answers": [a._asdict() for a in answers], "picture": str(picture)}))
+        answers = [answer._asdict() for answer in made.answers]
+        typer.echo(json.dumps({"answers": answers, "picture": str(made.picture)}))
         return
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"{N_USERS:,} synthetic users, one region each: exact counts")
+    table = Table(title=f"{N_USERS:,} synthetic users, one region each")
     table.add_column("query")
-    for column in ("cells", "regions touching it", "sum of its cell counts", "counted"):
+    columns = ("regions touching it", "sum of its cells", "released", "95 % interval")
+    for column in columns:
         table.add_column(column, justify="right")
-    for a in answers:
-        times = f"{a.sum_of_cells / a.touching:.2f} x" if a.touching else ""
-        table.add_row(a.query, f"{a.cells}", f"{a.touching:,}", f"{a.sum_of_cells:,}", times)
+    for a in made.answers:
+        interval = f"{a.low:,.0f} to {a.high:,.0f}"
+        table.add_row(
+            a.query, f"{a.touching:,}", f"{a.sum_of_cells:,}", f"{a.released:,}", interval
+        )
     console = Console()
     console.print(table)
     console.print(
-        "A region over several cells is in each of their counts. Faces - edges + vertices counts "
-        "it once.\nThese figures are exact and not private: they may be shown because the city "
-        "is made up."
+        "Summing cells counts a region once for every cell it covers. The first column is the "
+        "truth; it may be shown because the city is made up. The last two are private:\n"
     )
-    console.print(f"Picture: {picture}", soft_wrap=True)
+    console.print(made.release.describe(), highlight=False)
+    console.print(f"\nPicture: {made.picture}", soft_wrap=True)
 
 
 app.command()(regions)

@@ -8,12 +8,8 @@ in `ReadReport` alone, which says of itself that it is not private.
 
 from __future__ import annotations
 
-import codecs
-import gzip
-import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -21,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from dpregions.errors import InputError, InputTypeError
-from dpregions.fixes import microseconds_of, on_the_globe
+from dpregions.fixes import on_the_globe
+from dpregions.io.tables import PARQUET, Skipped, column_names, numbers, standard, stream, times
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,13 +28,9 @@ TraceFormat: TypeAlias = Literal["auto", "tdrive", "geolife", "cabspotting", "ta
 BATCH_FIXES = 1_000_000
 """Fixes after which a batch is handed on, completed to whole users."""
 
-CHUNK_ROWS = 1 << 18
-"""Rows of a table in memory beside the batch."""
-
 NOT_PRIVATE = "exact, not private, do not publish"
 
-_PARQUET = (".parquet", ".pq")
-_TABLES = (*_PARQUET, ".csv", ".csv.gz")
+_TABLES = (*PARQUET, ".csv", ".csv.gz")
 _TABLE_CLOCK = ("1980-01-06", "2100-01-01")  # GPS time began then
 
 
@@ -222,8 +215,8 @@ class FixReader:
     def _table_chunks(self, order: _Order, turn: int, passes: int) -> Iterator[pd.DataFrame]:
         done = 0
         for path in self._files:
-            for chunk, wrong in _stream(path, list(self._columns.values())):
-                rows = _standard(chunk, self._columns)
+            for chunk, wrong in stream(path, list(self._columns.values())):
+                rows = standard(chunk, self._columns)
                 done += len(rows)
                 known = rows["user_id"].notna().to_numpy()
                 wrong += int(np.count_nonzero(~known))
@@ -277,15 +270,15 @@ def _survey(files: list[Path], columns: dict[str, str]) -> _Order:
     clustered = True
     n_rows = 0
     for path in files:
-        names = _column_names(path)
+        names = column_names(path)
         for argument in ("user_id", "lon", "lat"):
             if columns[argument] not in names:
                 raise InputError(
                     f"{argument}={columns[argument]!r} is no column of {path}: there are "
                     f"{', '.join(names)}"
                 )
-        for chunk, _ in _stream(path, [columns["user_id"]]):
-            users = _standard(chunk, {"user_id": columns["user_id"]})["user_id"]
+        for chunk, _ in stream(path, [columns["user_id"]]):
+            users = standard(chunk, {"user_id": columns["user_id"]})["user_id"]
             n_rows += len(users)
             known = users[users.notna()].to_numpy()
             changes = known[np.append(True, known[1:] != known[:-1])[: len(known)]]
@@ -294,7 +287,7 @@ def _survey(files: list[Path], columns: dict[str, str]) -> _Order:
                 seen.add(user)
                 last = user
     # A CSV file does not say whether its ids are numbers; a Parquet file does.
-    numbered = all(map(_is_whole_number, seen)) and not any(f.suffix in _PARQUET for f in files)
+    numbered = all(map(_is_whole_number, seen)) and not any(f.suffix in PARQUET for f in files)
     return _Order(clustered, numbered, n_rows)
 
 
@@ -380,7 +373,7 @@ def _split(data: bytes, form: _TextFormat) -> tuple[pd.DataFrame, int]:
 
     # An empty file is no CSV file to Arrow, a blank line is.
     data = data.decode("utf-8", "replace").encode() if data.strip() else b"\n"
-    skipped = _Skipped()
+    skipped = Skipped()
     table = csv.read_csv(
         pa.BufferReader(data),
         csv.ReadOptions(column_names=form.fields, block_size=len(data) + 1, use_threads=False),
@@ -390,129 +383,5 @@ def _split(data: bytes, form: _TextFormat) -> tuple[pd.DataFrame, int]:
     if "date" in form.fields:
         day_and_hour = pc.binary_join_element_wise(table["date"], table["time"], " ")
         table = table.append_column("t", day_and_hour)
-    rows = {"t": _times(table["t"]), "lon": _numbers(table["lon"]), "lat": _numbers(table["lat"])}
+    rows = {"t": times(table["t"]), "lon": numbers(table["lon"]), "lat": numbers(table["lat"])}
     return pd.DataFrame(rows), skipped.count
-
-
-class _Skipped:
-    """Tells the CSV parser to skip rows of wrong fields, and counts them."""
-
-    count = 0
-
-    def __call__(self, _: object) -> str:
-        self.count += 1
-        return "skip"
-
-
-class _CleanText(io.RawIOBase):
-    """A file's bytes as valid UTF-8: where they are not, Arrow would give up on the file."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-        self._rest = b""
-
-    def read(self, size: int = -1) -> bytes:
-        """Return up to `size` bytes, none at the end."""
-        while len(self._rest) < size:
-            more = self._file.read(size)
-            self._rest += self._decode(more, final=not more).encode()
-            if not more:
-                break
-        head, self._rest = self._rest[:size], self._rest[size:]
-        return head
-
-    def readable(self) -> bool:
-        """Say yes."""
-        return True
-
-
-@contextmanager
-def _opened(path: Path, columns: list[str] | None = None) -> Iterator[tuple[Any, _Skipped]]:
-    """Open a Parquet file, or a CSV file whose columns (all, by default) are read as text."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-    from pyarrow import csv
-
-    skipped = _Skipped()
-    try:
-        if path.suffix in _PARQUET:
-            with pq.ParquetFile(path) as file:
-                yield file, skipped
-            return
-        kinds = dict.fromkeys(columns or [], pa.string())
-        options = (
-            csv.ReadOptions(block_size=1 << 23),
-            csv.ParseOptions(invalid_row_handler=skipped),
-            csv.ConvertOptions(column_types=kinds, include_columns=columns),
-        )
-        openly = gzip.open if path.suffix == ".gz" else open
-        with openly(path, "rb") as file, csv.open_csv(_CleanText(file), *options) as reader:
-            yield reader, skipped
-    except pa.ArrowInvalid:
-        # Arrow's own message may quote a row.
-        raise InputError(f"{path} is empty or cannot be read as {path.suffix}") from None
-
-
-def _column_names(path: Path) -> list[str]:
-    with _opened(path) as (file, _):
-        return list((file.schema_arrow if path.suffix in _PARQUET else file.schema).names)
-
-
-def _stream(path: Path, columns: Iterable[str]) -> Iterator[tuple[Any, int]]:
-    """Yield a table in chunks of some of its columns, and the rows skipped since the last."""
-    wanted = sorted(set(columns) & set(_column_names(path)))
-    before = 0
-    with _opened(path, wanted) as (file, skipped):
-        parquet = path.suffix in _PARQUET
-        for batch in file.iter_batches(CHUNK_ROWS, columns=wanted) if parquet else file:
-            yield batch, skipped.count - before
-            before = skipped.count
-
-
-def _standard(chunk: Any, columns: dict[str, str]) -> pd.DataFrame:
-    """Return a table's chunk under our names and types; what cannot be read is null."""
-    import pandas as pd
-
-    rows: dict[str, Any] = {}
-    for name, column in columns.items():
-        if column in chunk.schema.names:
-            read = {"user_id": _users, "t": _times}.get(name, _numbers)
-            rows[name] = read(chunk[column])
-    return pd.DataFrame(rows)
-
-
-def _is_text(column: Any) -> bool:
-    return str(column.type) in ("string", "large_string", "string_view")
-
-
-def _users(column: Any) -> pd.Series[Any]:
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    users: pd.Series[Any] = column.to_pandas()
-    return users.where(users != "") if _is_text(column) else users
-
-
-def _numbers(column: Any) -> Any:
-    import pandas as pd
-    import pyarrow as pa
-
-    try:
-        return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    except pa.ArrowInvalid:
-        return pd.to_numeric(column.to_pandas(), errors="coerce").to_numpy(float)
-
-
-def _times(column: Any) -> Any:
-    """Return times as datetime64; numbers, in text too, are Unix seconds."""
-    import pyarrow as pa
-
-    for kind in (pa.timestamp("us"), pa.float64()) if _is_text(column) else ():
-        try:
-            column = column.cast(kind)
-            break
-        except pa.ArrowInvalid:
-            continue
-    return microseconds_of(column.to_pandas()).view("M8[us]")
