@@ -13,6 +13,7 @@ TITLES = {
     "euler": "Exact Euler histograms",
     "fixes": "From GPS fixes to regions",
     "isotonic": "Order-constrained fits",
+    "utility": "Errors by size: study on exact data, not a private release",
 }
 
 

@@ -1,4 +1,4 @@
-"""Hypothesis profiles: HYPOTHESIS_PROFILE=ci or thorough looks harder than the default."""
+"""Hypothesis profiles, chosen by HYPOTHESIS_PROFILE: default, ci (repeatable) or thorough."""
 
 from __future__ import annotations
 
@@ -11,4 +11,5 @@ _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("default", max_examples=100, deadline=None, suppress_health_check=_QUIET)
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=1000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+_USUAL = "ci" if os.environ.get("CI") else "default"
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", _USUAL))

@@ -69,6 +69,15 @@ class TestIntegerArithmetic:
                 found = _kernel.turn(*map(np.int64, (ax, ay, bx, by)))
                 assert found == (cross > 0) - (cross < 0)
 
+    def test_turn_is_exact_where_the_product_is_one(self):
+        """Neighbouring Fibonacci numbers: cross products of 1, far below a float's rounding."""
+        a, b, c, sign = 1, 1, 2, 1
+        while c < 2**50:
+            assert _kernel.turn(*map(np.int64, (a, b, b, c))) == sign
+            assert _kernel.turn(*map(np.int64, (-b, -c, a, b))) == sign
+            assert _kernel.turn(*map(np.int64, (a, b, -a, -b))) == 0
+            a, b, c, sign = b, c, b + c, -sign
+
     @given(st.integers(-(2**49), 2**49), st.integers(1, 2**50), st.data())
     def test_floor_muldiv_is_exact_between_the_ends_of_a_side(self, a, c, data):
         b = data.draw(st.integers(0, c))
@@ -168,6 +177,18 @@ class TestOutlines:
         keys = {tuple(k) for k in forward.tolist()}
         shown = {tuple(oracle.wrap(b)) for b in bodies}
         assert len(keys) <= len(shown) + 1  # and one for bodies beside the area
+
+    def test_outlines_that_differ_in_one_coordinate_differ_in_both_keys(self):
+        """Ties in the key would leave the choice of a user's region to row order."""
+        square = [(0, 0), (8, 0), (8, 8), (0, 8)]
+        bodies = [square, square[:3], square[:2], square[:1], [(0, 0), (0, 8)]]
+        for corner, axis, by in np.ndindex(4, 2, 3):
+            moved = [list(p) for p in square]
+            moved[corner][axis] += by + 1
+            bodies.append(moved)
+        assert len({tuple(oracle.wrap(b)) for b in bodies}) == len(bodies)
+        keys = _kernel.outline_keys(*outlines_of_steps(bodies))
+        assert np.unique(keys[:, 0]).size == np.unique(keys[:, 1]).size == len(bodies)
 
 
 class TestTouching:
@@ -277,6 +298,16 @@ class TestBound:
         assert_bounded(xy, offsets, bound, k, unit=2)
         if not drop:
             assert (np.diff(offsets) > 0).all()  # shrunk, never lost: the area holds them all
+
+    def test_the_last_check_stands_by_itself(self, coarse_kernel, monkeypatch):
+        """Were the shrink wrong, a region that is still too long would be left out."""
+        monkeypatch.setattr(coarse_kernel, "_shrink", lambda *_: None)
+        coords = np.array([[1.0, 1.0], [3.0, 1.0], [1.0, 1.0], [2.0, 1.0]])
+        xy, offsets = coarse_kernel.outlines(
+            coords, np.array([0, 2, 4]), 0.0, 0.0, 1.0, 6, 6, 2, False
+        )
+        assert np.diff(offsets).tolist() == [0, 2]
+        assert xy.tolist() == [[2, 2], [4, 2]]
 
     @pytest.mark.parametrize("k", [1, 2, 3])
     @pytest.mark.parametrize("less", [0, 1, UNIT // 3])

@@ -309,8 +309,9 @@ class TestUsers:
 
     @pytest.mark.parametrize("oversize", ["shrink", "drop"])
     def test_the_choice_does_not_depend_on_row_order(self, oversize):
-        shapes = [*SHAPES, None, Point(99, 99), Polygon()]
-        ids = [1, 1, 1, 1, 1, 1, 1, 2]
+        like_the_first = [box(0.5, 0.5, 1.5, 2.5), box(0.5, 0.5, 2.5, 1.5), Point(0.5, 0.5)]
+        shapes = [*SHAPES, *like_the_first, None, Point(99, 99), Polygon()]
+        ids = [1] * (len(shapes) - 1) + [2]
         bound = {"max_diameter": 2.5, "oversize": oversize}
         chosen = histogram(shapes, user_id=ids, **bound)
         assert chosen.count(*GRID.bounds) == 1
@@ -341,6 +342,15 @@ class TestUsers:
     def test_a_row_with_a_place_is_chosen_before_one_without(self):
         shapes = [None, Point(math.nan, 0), Point(50, 50), Point(0.5, 0.5), Polygon()]
         assert histogram(shapes, user_id=[1] * 5).faces[0, 0] == 1
+
+    @pytest.mark.parametrize("x", [5, 5.5, -0.01])
+    @pytest.mark.parametrize("turned", [False, True])
+    def test_rows_beside_the_area_never_stand_in_for_one_inside(self, x, turned):
+        """On its right or top side is beside it; 32 such rows, so that no lucky key decides."""
+        y = np.arange(32) / 10
+        places = shapely.points(y, x - 1 if x > 0 else x) if turned else shapely.points(x, y)
+        shapes = [*places, Point(0.5, 0.5)]
+        assert histogram(shapes, user_id=[1] * len(shapes)).faces[0, 0] == 1
 
     @pytest.mark.parametrize(
         "ids",

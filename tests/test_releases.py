@@ -7,6 +7,7 @@ import dataclasses
 import inspect
 import math
 import pickle
+from fractions import Fraction
 from itertools import combinations, product
 
 import geopandas
@@ -27,9 +28,9 @@ from dpregions.errors import (
     QueryError,
 )
 from dpregions.noise_law import sum_half_width, sum_tail
-from dpregions.privacy import Budget, PrivacyUnit, SystemNoise
+from dpregions.privacy import Budget, PrivacyUnit, SystemNoise, scale_for
 from dpregions.queries import signed_table
-from dpregions.releases import Release, release_with
+from dpregions.releases import METHODS, Release, release_with
 from dpregions.study.noise import StudyNoise
 
 GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5)
@@ -58,6 +59,17 @@ def study(regions=None, grid=GRID, *, noise=None, **changes) -> Release:
     return release_with(StudyNoise(1) if noise is None else noise, regions, grid, **arguments)
 
 
+def paper_study(regions=None, grid=GRID, **changes) -> Release:
+    """A release by the paper's mechanism, with seeded noise."""
+    return study(regions, grid, method="paper", **changes)
+
+
+def scale_of(release: Release) -> float:
+    """The scale of the noise on every component, for the paper's mechanism."""
+    assert release.method == "paper"
+    return scale_for(release.budget, release.sensitivity)
+
+
 def euler_sum(counts: np.ndarray, row0: int, row1: int, col0: int, col1: int) -> int:
     """Faces - edges + vertices inside a rectangle of cells, one by one."""
     places = product(range(2 * row0, 2 * row1 + 1), range(2 * col0, 2 * col1 + 1))
@@ -71,17 +83,18 @@ def n_components(row0: int, row1: int, col0: int, col1: int) -> int:
 # What a release is
 
 
-def test_a_release_says_every_public_parameter():
-    release = dpr.release(town(), GRID, epsilon=0.5, max_diameter=2)
+@pytest.mark.parametrize(("method", "sensitivity"), [("paper", 25), ("footprint", 1)])
+def test_a_release_says_every_public_parameter(method, sensitivity):
+    release = dpr.release(town(), GRID, epsilon=0.5, max_diameter=2, method=method)
     assert release.grid == GRID
-    assert release.method == "paper"
+    assert release.method == method
     assert release.epsilon == 0.5
     assert release.budget == Budget(0.5)
     assert release.neighbours == "add-remove"
     assert release.unit == "user"
     assert release.privacy_unit == PrivacyUnit("add-remove", "user")
-    assert release.sensitivity == 25
-    assert release.scale == 50
+    assert release.sensitivity == sensitivity
+    assert sum(budget.epsilon for _, budget in release.spending) == Fraction(1, 2)
     assert release.max_diameter == 2
     assert release.oversize == "shrink"
     assert release.version == dpr.__version__
@@ -89,8 +102,20 @@ def test_a_release_says_every_public_parameter():
     assert release.noise == SystemNoise.label
 
 
+def test_the_footprint_mechanism_is_the_default():
+    assert DEFAULTS["method"] == "footprint"
+    assert dpr.release(town(), GRID, epsilon=1, max_diameter=2).method == "footprint"
+
+
+def test_the_papers_release_spends_everything_on_all_components():
+    release = paper_study()
+    assert release.spending == (("all 63 components", Budget(1)),)
+    assert release.bodies is None
+    assert release.measurements is None
+
+
 def test_a_release_holds_whole_numbers_and_those_published_obey_the_constraints():
-    release = dpr.release(town(), GRID, epsilon=1, max_diameter=2)
+    release = dpr.release(town(), GRID, epsilon=1, max_diameter=2, method="paper")
     for array in (release.counts, release.signed):
         assert array.dtype == np.int64
         assert array.shape == GRID.doubled_shape
@@ -100,8 +125,11 @@ def test_a_release_holds_whole_numbers_and_those_published_obey_the_constraints(
     np.testing.assert_array_equal(release.counts, dpr.paper.post_process(release.signed).counts)
 
 
-def test_two_releases_of_the_same_data_differ():
-    first, second = (dpr.release(town(), GRID, epsilon=1, max_diameter=2) for _ in range(2))
+@pytest.mark.parametrize("method", METHODS)
+def test_two_releases_of_the_same_data_differ(method):
+    first, second = (
+        dpr.release(town(), GRID, epsilon=1, max_diameter=2, method=method) for _ in range(2)
+    )
     assert (first.signed != second.signed).any()
 
 
@@ -114,8 +142,9 @@ def restored(release: Release) -> list[Release]:
     ]
 
 
-def test_a_release_cannot_be_changed_nor_can_a_copy_of_it():
-    for release in restored(study()):
+@pytest.mark.parametrize("method", METHODS)
+def test_a_release_cannot_be_changed_nor_can_a_copy_of_it(method):
+    for release in restored(study(method=method)):
         for field in dataclasses.fields(release):
             with pytest.raises(dataclasses.FrozenInstanceError):
                 setattr(release, field.name, None)
@@ -124,8 +153,9 @@ def test_a_release_cannot_be_changed_nor_can_a_copy_of_it():
                 array[0, 0] = 1
 
 
-def test_a_copy_answers_as_the_release_does():
-    first, *others = restored(study())
+@pytest.mark.parametrize("method", METHODS)
+def test_a_copy_answers_as_the_release_does(method):
+    first, *others = restored(study(method=method))
     for other in others:
         assert other.describe() == first.describe()
         assert other.interval(0, 0, 3, 2) == first.interval(0, 0, 3, 2)
@@ -156,6 +186,8 @@ def test_the_public_function_takes_neither_seed_nor_noise():
         "neighbours",
         "user_id",
         "oversize",
+        "workload",
+        "covert",
         "crs",
     }
     for name in ("seed", "noise", "rng", "random_state"):
@@ -185,11 +217,12 @@ def parts_of(value: object, seen: set[int] | None = None):
         yield from parts_of(part, seen)
 
 
-def test_a_release_holds_nothing_exact():
+@pytest.mark.parametrize("method", METHODS)
+def test_a_release_holds_nothing_exact(method):
     regions = town(400)
     exact = dpr.EulerHistogram.from_regions(regions, GRID, user_id="user_id", max_diameter=2)
     secrets = [exact.counts, signed_table(exact.counts), exact.faces, np.asarray(regions.geometry)]
-    release = dpr.release(regions, GRID, epsilon=1, max_diameter=2)
+    release = dpr.release(regions, GRID, epsilon=1, max_diameter=2, method=method)
     for whole in (release, pickle.loads(pickle.dumps(release))):
         parts = list(parts_of(whole))
         assert any(part is whole.counts for part in parts)
@@ -197,12 +230,15 @@ def test_a_release_holds_nothing_exact():
         assert not any(isinstance(part, geopandas.GeoDataFrame) for part in parts)
         for array in (part for part in parts if isinstance(part, np.ndarray)):
             assert not any(np.array_equal(array, secret) for secret in secrets)
-        assert not any(isinstance(part, int) and part == 400 for part in parts)
+        # Whole numbers of the catalogue and the levels may be anything; they are public.
+        public = list(parts_of([whole.bodies, whole.measurements]))
+        held = [part for part in parts if not any(part is known for known in public)]
+        assert not any(isinstance(part, int) and part == 400 for part in held)
     assert exact.counts.tobytes() not in pickle.dumps(release)
 
 
 def test_what_a_release_says_does_not_depend_on_the_data():
-    few, many = study(town(3)), study(town(500))
+    few, many = paper_study(town(3)), paper_study(town(500))
     assert few.describe() == many.describe()
     assert repr(few) == repr(many)
 
@@ -221,7 +257,7 @@ def test_secret_and_released_do_not_turn_into_each_other():
 
 def test_describe_says_relation_unit_epsilon_and_sensitivity_in_words():
     text = dpr.release(
-        town(), GRID, epsilon=0.5, max_diameter=2, neighbours="replace-one"
+        town(), GRID, epsilon=0.5, max_diameter=2, neighbours="replace-one", method="paper"
     ).describe()
     for words in (
         "epsilon = 0.5",
@@ -230,7 +266,7 @@ def test_describe_says_relation_unit_epsilon_and_sensitivity_in_words():
         "one user's data replaced by any other, or moved away",
         "at most 50 (L1)",
         "diameter at most 2 (longer ones shrunk to it)",
-        "scale 100 on each of 63 components",
+        "all 63 components with epsilon 0.5, noise of scale 100",
         repr(GRID),
         dpr.__version__,
         "Not promised",
@@ -240,7 +276,7 @@ def test_describe_says_relation_unit_epsilon_and_sensitivity_in_words():
 
 
 def test_describe_follows_the_unit_the_relation_and_the_rule_for_long_regions():
-    text = study(user_id=None, oversize="drop").describe()
+    text = paper_study(user_id=None, oversize="drop").describe()
     assert "add-remove, unit = record" in text
     assert "one record more or fewer" in text
     assert "one region a record" in text
@@ -258,8 +294,10 @@ def test_a_study_release_is_stamped_not_private_wherever_it_is_shown():
     assert "NOT PRIVATE" not in repr(dpr.release(town(), GRID, epsilon=1, max_diameter=2))
 
 
-def test_a_study_release_repeats_with_its_seed():
-    first, again, other = (study(noise=StudyNoise(seed)) for seed in (4, 4, 5))
+@pytest.mark.parametrize("method", METHODS)
+def test_a_study_release_repeats_with_its_seed(method):
+    first, again, other = (study(noise=StudyNoise(seed), method=method) for seed in (4, 4, 5))
+    np.testing.assert_array_equal(first.counts, again.counts)
     np.testing.assert_array_equal(first.signed, again.signed)
     assert (first.signed != other.signed).any()
 
@@ -278,14 +316,14 @@ def expected(release: Release, name: str) -> list[int]:
 def expected_intervals(release: Release, confidence: float) -> tuple[list[int], list[int]]:
     low, high = [], []
     for cells, middle in zip(RECTANGLES, expected(release, "signed"), strict=True):
-        width = sum_half_width(n_components(*cells), release.scale, confidence)
+        width = sum_half_width(n_components(*cells), scale_of(release), confidence)
         low.append(max(middle - width, 0))
         high.append(max(middle + width, 0))
     return low, high
 
 
 def test_four_numbers_give_a_number_and_a_pair_of_numbers():
-    release = study()
+    release = paper_study()
     low, high = expected_intervals(release, 0.95)
     for i, bounds in enumerate(zip(*(b.tolist() for b in BOUNDS), strict=True)):
         for bounds_as in (bounds, tuple(map(float, bounds)), tuple(map(np.int64, bounds))):
@@ -300,7 +338,7 @@ def test_four_numbers_give_a_number_and_a_pair_of_numbers():
 
 
 def test_four_arrays_give_arrays_of_their_shape_and_pairs_of_them():
-    release = study()
+    release = paper_study()
     for shape in ((4,), (2, 2), (4, 1)):
         bounds = [b.reshape(shape) for b in BOUNDS]
         for answers, name in (
@@ -318,13 +356,13 @@ def test_four_arrays_give_arrays_of_their_shape_and_pairs_of_them():
 
 
 def test_a_number_among_arrays_stands_for_every_query():
-    release = study()
+    release = paper_study()
     answers = release.count(0, 0, np.array([1, 5]), 4)
     assert answers.tolist() == [release.count(0, 0, 1, 4), release.count(0, 0, 5, 4)]
 
 
 def test_one_geometry_gives_a_number_and_an_array_of_them_an_array():
-    release = study()
+    release = paper_study()
     boxes = shapely.box(*BOUNDS)
     assert release.count(boxes[2]) == expected(release, "counts")[2]
     assert type(release.estimate(boxes[2])) is int
@@ -335,7 +373,7 @@ def test_one_geometry_gives_a_number_and_an_array_of_them_an_array():
 
 @pytest.mark.parametrize("frame", [geopandas.GeoSeries, geopandas.GeoDataFrame])
 def test_frames_give_series_and_for_intervals_frames_on_their_index(frame):
-    release = study()
+    release = paper_study()
     index = pd.Index(["a", "b", "c", "a"], name="place")
     column = geopandas.GeoSeries(shapely.box(*BOUNDS), index=index)
     queries = column if frame is geopandas.GeoSeries else column.to_frame("geometry")
@@ -358,13 +396,13 @@ def test_frames_give_series_and_for_intervals_frames_on_their_index(frame):
 
 
 def test_a_query_that_is_no_union_of_cells_is_enlarged_to_those_it_touches():
-    release = study()
+    release = paper_study()
     assert release.count(1.2, 0.9, 2.1, 1.3) == release.count(1, 0, 3, 2)
     assert release.interval(1.2, 0.9, 2.1, 1.3) == release.interval(1, 0, 3, 2)
 
 
 def test_an_l_shape_sums_its_own_components_and_says_it_is_approximate():
-    release = study()
+    release = paper_study()
     shape = shapely.box(0, 0, 3, 1) | shapely.box(0, 0, 1, 3)
     # The two arms share the corner cell, and the L has no inner vertex: 5 faces, 4 edges.
     for name, ask in (("counts", release.count), ("signed", release.estimate)):
@@ -374,12 +412,12 @@ def test_an_l_shape_sums_its_own_components_and_says_it_is_approximate():
             assert ask(shape) == arms
     with pytest.warns(ApproximateCountWarning):
         low, high = release.interval(shape, confidence=0.9)
-    width = sum_half_width(5 + 4, release.scale, 0.9)
+    width = sum_half_width(5 + 4, scale_of(release), 0.9)
     assert (low, high) == (max(arms - width, 0), max(arms + width, 0))
 
 
 def test_outside_the_area_the_answer_is_zero_with_a_warning():
-    release = study()
+    release = paper_study()
     for ask in (release.count, release.estimate):
         with pytest.warns(OutsideAreaWarning):
             assert ask(50, 50, 60, 60) == 0
@@ -413,13 +451,14 @@ def test_queries_in_another_crs_are_reprojected():
 )
 def test_queries_that_are_none_are_refused(ask, query, error):
     with pytest.raises(error):
-        getattr(study(), ask)(*query)
+        getattr(paper_study(), ask)(*query)
 
 
 @pytest.mark.parametrize("confidence", [0, 1, 95, -0.5, math.nan])
-def test_a_confidence_that_is_none_is_refused(confidence):
+@pytest.mark.parametrize("method", METHODS)
+def test_a_confidence_that_is_none_is_refused(method, confidence):
     with pytest.raises(PrivacyError, match="confidence"):
-        study().interval(0, 0, 1, 1, confidence=confidence)
+        study(method=method).interval(0, 0, 1, 1, confidence=confidence)
 
 
 # Intervals hold what they say
@@ -437,7 +476,7 @@ def test_intervals_hold_the_true_count_as_often_as_they_say(neighbours):
     noise, n, confidences = StudyNoise(11), 400, (0.5, 0.9, 0.95)
     hits = np.zeros((len(confidences), len(rectangles)), int)
     for _ in range(n):
-        release = study(
+        release = paper_study(
             regions, grid, noise=noise, max_diameter=1, epsilon=3, neighbours=neighbours
         )
         for row, confidence in zip(hits, confidences, strict=True):
@@ -447,8 +486,8 @@ def test_intervals_hold_the_true_count_as_often_as_they_say(neighbours):
     for row, confidence in zip(hits, confidences, strict=True):
         for cells, held in zip(rectangles, row, strict=True):
             terms = n_components(*cells)
-            width = sum_half_width(terms, release.scale, confidence)
-            chance = 1 - float(sum_tail(width + 1, terms, release.scale))
+            width = sum_half_width(terms, scale_of(release), confidence)
+            chance = 1 - float(sum_tail(width + 1, terms, scale_of(release)))
             assert confidence <= chance < confidence + 0.08  # whole numbers: never just so
             assert held >= binom.ppf(1e-6, n, confidence)
             assert binom.ppf(1e-6, n, chance) <= held <= binom.isf(1e-6, n, chance)
@@ -457,7 +496,7 @@ def test_intervals_hold_the_true_count_as_often_as_they_say(neighbours):
 def test_the_estimate_is_unbiased_and_the_count_is_not():
     grid = dpr.Grid(0, 0, 1, 3, 3)
     noise, empty = StudyNoise(12), town(0)
-    releases = [study(empty, grid, noise=noise, max_diameter=1) for _ in range(400)]
+    releases = [paper_study(empty, grid, noise=noise, max_diameter=1) for _ in range(400)]
     estimates = np.array([release.estimate(0, 0, 3, 3) for release in releases])
     # 25 draws of standard deviation 12.7; the mean of 400 sums is within 3.2 at one sigma.
     assert abs(estimates.mean()) < 16
@@ -469,8 +508,12 @@ def test_the_estimate_is_unbiased_and_the_count_is_not():
 
 def counted(regions, **changes) -> int:
     """How many regions a release counts on the whole area, seen through no noise."""
-    release = study(regions, epsilon=HARDLY_ANY_NOISE, **changes)
-    return release.count(*release.grid.bounds)
+    counts = set()
+    for method in METHODS:
+        release = study(regions, epsilon=HARDLY_ANY_NOISE, method=method, **changes)
+        counts.add(release.count(*release.grid.bounds))
+    (count,) = counts
+    return count
 
 
 def points(**columns) -> geopandas.GeoDataFrame:
@@ -555,7 +598,7 @@ def test_long_regions_are_shrunk_or_left_out():
     assert counted(long, max_diameter=4, oversize="drop") == 1
 
 
-# Sensitivity
+# Sensitivity of the paper's histogram
 
 
 def test_a_small_grid_cuts_the_sensitivity_and_replace_one_doubles_it():
@@ -568,10 +611,10 @@ def test_a_small_grid_cuts_the_sensitivity_and_replace_one_doubles_it():
         ((9, 9), 2.5, 49),
     ):
         grid = dpr.Grid(0, 0, 1, *shape)
-        assert study(grid=grid, max_diameter=max_diameter).sensitivity == wanted
-        double = study(grid=grid, max_diameter=max_diameter, neighbours="replace-one")
+        assert paper_study(grid=grid, max_diameter=max_diameter).sensitivity == wanted
+        double = paper_study(grid=grid, max_diameter=max_diameter, neighbours="replace-one")
         assert double.sensitivity == 2 * wanted
-        assert double.scale == 2 * wanted
+        assert scale_of(double) == 2 * wanted
         assert double.neighbours == "replace-one"
 
 
@@ -584,7 +627,7 @@ def test_the_noise_is_calibrated_to_the_sensitivity_the_release_states():
             return super().add(values, epsilon=epsilon, sensitivity=sensitivity)
 
     for neighbours in ("add-remove", "replace-one"):
-        release = study(noise=Spy(1), epsilon=0.5, neighbours=neighbours)
+        release = paper_study(noise=Spy(1), epsilon=0.5, neighbours=neighbours)
         assert asked.pop() == (0.5, release.sensitivity)
         assert not asked
 
@@ -606,7 +649,7 @@ def test_the_sensitivity_is_the_most_that_any_body_adds(shape, max_diameter):
         dpr.EulerHistogram.from_regions([body], grid, max_diameter=max_diameter).counts.sum()
         for body in bodies_on(grid)
     ]
-    assert max(added) == study(grid=grid, max_diameter=max_diameter).sensitivity
+    assert max(added) == paper_study(grid=grid, max_diameter=max_diameter).sensitivity
 
 
 def test_the_sensitivity_under_replace_one_is_the_most_that_any_two_bodies_differ():
@@ -617,7 +660,11 @@ def test_the_sensitivity_under_replace_one_is_the_most_that_any_two_bodies_diffe
     }
     histograms = [np.frombuffer(counts, dtype=np.int64) for counts in seen]
     furthest = max(int(np.abs(a - b).sum()) for a, b in combinations(histograms, 2))
-    assert furthest == study(grid=grid, max_diameter=1, neighbours="replace-one").sensitivity == 18
+    assert (
+        furthest
+        == paper_study(grid=grid, max_diameter=1, neighbours="replace-one").sensitivity
+        == 18
+    )
 
 
 # What it refuses, before it noises
@@ -661,15 +708,17 @@ REFUSED = [
 ]
 
 
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("changed", "error", "words"), REFUSED)
 def test_what_cannot_be_released_is_refused_before_noise_and_names_no_number_of_records(
-    changed, error, words
+    method, changed, error, words
 ):
     with pytest.raises(error, match=words) as refused:
-        study(points(user_id=range(N_RECORDS)), noise=Untouched(), **changed)
+        study(points(user_id=range(N_RECORDS)), noise=Untouched(), **({"method": method} | changed))
     assert str(N_RECORDS) not in str(refused.value)
+    arguments = {"epsilon": 1, "max_diameter": 2, "method": method} | changed
     with pytest.raises(error, match=words):
-        dpr.release(town(), GRID, **({"epsilon": 1, "max_diameter": 2} | changed))
+        dpr.release(town(), GRID, **arguments)
 
 
 @pytest.mark.parametrize("name", ["epsilon", "max_diameter"])

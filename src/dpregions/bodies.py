@@ -6,11 +6,13 @@ covert by construction. They are made from fitted counts and the public catalogu
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpregions.errors import InputError
 from dpregions.grid import STEPS, Grid
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ class Bodies:
         import geopandas
         import shapely
 
+        _refuse_coarse_floats(grid)
         c = self.catalogue
         used = self.pattern.repeat(self.times)
         sizes = np.diff(c.offsets)[used]
@@ -67,6 +70,16 @@ class Bodies:
         xy = line + ((steps & (STEPS - 1)) + 0.5) * (grid.cell_size / STEPS)
         rings = shapely.linearrings(xy, indices=np.repeat(np.arange(len(used)), sizes))
         return geopandas.GeoDataFrame(geometry=shapely.polygons(rings), crs=grid.crs)
+
+
+def _refuse_coarse_floats(grid: Grid) -> None:
+    """Refuse a grid so far from its CRS's origin that floats there miss the lattice."""
+    reach = max(map(abs, grid.bounds))
+    if 4 * math.ulp(reach) > grid.cell_size / STEPS:
+        raise InputError(
+            f"coordinates near {reach:g} are too coarse, as floats, to draw regions in cells of "
+            f"{grid.cell_size:g}: use a CRS with its origin nearby, or larger cells"
+        )
 
 
 def make_bodies(buckets: Buckets, fitted: NDArray[np.float64]) -> Bodies:

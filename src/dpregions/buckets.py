@@ -27,6 +27,26 @@ Alphabet = Literal["sizes", "patterns"]
 LIMIT = 1 << 26
 """Most buckets of one mechanism: beyond, its arrays no longer fit a usual machine."""
 
+MOST_CELLS_WIDE = 24
+"""Widest footprint: beyond, the catalogue of patterns no longer fits a usual machine."""
+
+
+def refuse_too_many(side: int, n_rows: int, n_cols: int) -> None:
+    """Refuse a grid with too many buckets, or too wide ones, before anything is made for it."""
+    tall, wide = min(side, n_rows), min(side, n_cols)
+    n = (tall * n_rows - tall * (tall - 1) // 2) * (wide * n_cols - wide * (wide - 1) // 2)
+    if n <= LIMIT and side <= MOST_CELLS_WIDE:
+        return
+    limit = (
+        f"{n:,} buckets, more than {LIMIT:,}"
+        if n > LIMIT
+        else f"footprints more than {MOST_CELLS_WIDE} cells wide, and {n:,} buckets"
+    )
+    raise PrivacyError(
+        f"a grid of {n_rows} x {n_cols} cells with regions up to {side} cells wide has {limit}: "
+        f"use larger cells, a smaller area or a smaller max_diameter"
+    )
+
 
 @dataclass(frozen=True, eq=False)
 class Footprints:
@@ -93,11 +113,7 @@ class Buckets:
         n = (n_rows - h + 1) * (n_cols - w + 1)
         starts = np.concatenate([[0], np.cumsum(n)])
         if starts[-1] > LIMIT:
-            raise PrivacyError(
-                f"a grid of {n_rows} x {n_cols} cells with regions up to {catalogue.side} cells "
-                f"wide has {starts[-1]:,} buckets, more than {LIMIT:,}: use larger cells, a "
-                f"smaller area or a smaller max_diameter"
-            )
+            raise PrivacyError(f"{starts[-1]:,} buckets are more than {LIMIT:,}")
         return cls(catalogue, alphabet, n_rows, n_cols, h, w, weights, means, starts)
 
     def __len__(self) -> int:

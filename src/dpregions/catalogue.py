@@ -164,9 +164,10 @@ def _diamond(h: int, w: int, bound: int) -> NDArray[np.float64]:
     def ends(n: int) -> tuple[float, float, float]:
         # Odd fractions keep its sides clear of the grid's vertices.
         inset = min(0.23, max(bound / STEPS - (n - 2), 0.0) / 4)
-        middle = n // 2 + (0.47 if n % 2 else 0.29)
         low, high = (1 - inset, n - 1 + inset) if n > 1 else (0.5 - inset, 0.5 + inset)
-        return low, middle, high
+        if n <= 2:  # its whole extent may be far less than a cell
+            return low, low + 0.6 * (high - low), high
+        return low, n // 2 + (0.47 if n % 2 else 0.29), high
 
     (x0, x, x1), (y0, y, y1) = ends(w), ends(h)
     return np.array([[x0, y], [x, y0], [x1, y], [x, y1]])

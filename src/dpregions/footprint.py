@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpregions.bodies import Bodies, make_bodies
-from dpregions.buckets import Buckets, Footprints
+from dpregions.buckets import Buckets, Footprints, refuse_too_many
 from dpregions.catalogue import catalogue
 from dpregions.errors import PrivacyError
 from dpregions.hierarchy import (
@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from dpregions.regions import Bound, Outlines
 
 LEAST_TOTAL, MOST_TOTAL = Fraction(1, 50), Fraction(1, 4)
+MOST_NOISE = 1_000_000
+"""Largest scale of the total's noise: it is made up of bodies, one by one."""
+LEAST_STEPS = 128
+"""Smallest bound in lattice steps that the catalogue has witnesses for."""
 
 
 def total_share(grid: Grid) -> Fraction:
@@ -90,12 +94,14 @@ def run(
     sizes: list[tuple[int, int]] | None = None,
 ) -> FootprintSteps:
     """Run the mechanism on the outlines of regions, one a user."""
-    known = catalogue(min(bound.k + 1, max(grid.shape)), bound.steps)
-    Buckets.of(known, "sizes", *grid.shape)  # refuse too many buckets before any work
-    regions = Footprints.of(outlines, *grid.shape, known.side)
     factor = sensitivity_factor(neighbours)
     share = total_share(grid)
     first, rest = budget.split(share, 1 - share)
+    side = min(bound.k + 1, max(grid.shape))
+    _refuse_hopeless(first, factor, bound)
+    refuse_too_many(side, *grid.shape)
+    known = catalogue(side, bound.steps)
+    regions = Footprints.of(outlines, *grid.shape, known.side)
     total = noise.add(np.array([len(regions.places)], np.int64), epsilon=first, sensitivity=factor)
     strategy = choose(
         known,
@@ -117,6 +123,21 @@ def run(
     shares[0], noisy[0] = first, total
     del regions, exact  # from here on only noisy counts
     return _post_process(tree, strategy, noisy, shares, factor)
+
+
+def _refuse_hopeless(share: Budget, factor: int, bound: Bound) -> None:
+    """Refuse noise that makes up more bodies than a machine holds, and bodies without extent."""
+    if bound.steps < LEAST_STEPS:
+        raise PrivacyError(
+            "max_diameter is too small beside the grid's cells for any body within it: "
+            "use smaller cells or a larger max_diameter"
+        )
+    scale = scale_for(share, factor)
+    if scale > MOST_NOISE:
+        raise PrivacyError(
+            f"with epsilon = {share} for the number of regions, its noise has scale {scale:.3g}, "
+            f"more than {MOST_NOISE:,}: give a larger epsilon"
+        )
 
 
 def _post_process(

@@ -27,6 +27,8 @@ Grouping = Literal["all", "classes", "letters"]
 
 _ROUNDS = 25
 _LEAST_SPREAD = 1e-3
+_DOUBT = 4.0
+_LEAST_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,11 @@ class Measured:
     hierarchy: Hierarchy
     values: tuple[NDArray[np.float64] | None, ...]
     variances: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        # Noise of a large epsilon has a variance that is 0 as a float: nothing to divide by.
+        floored = tuple(max(variance, _LEAST_VARIANCE) for variance in self.variances)
+        object.__setattr__(self, "variances", floored)
 
 
 def expected_letters(measured: Measured) -> NDArray[np.float64]:
@@ -179,13 +186,14 @@ def _split(
     A child's count is taken to vary about its prior m with variance m + s * m**2: chance, and
     a real unevenness s that is estimated from how far the measurements stray. Where one
     strays by more than twice what its noise explains, it is believed: real counts have
-    heavier tails than any common s, and shrinking a hot spot costs more than it saves.
+    heavier tails than any common s, and shrinking a hot spot costs more than it saves. For
+    the same reason the variance is taken `_DOUBT` times over.
     """
     stray = (seen - prior) ** 2 - noise - prior
     trust = 1.0 / (noise + prior + 0.3 * prior**2) ** 2
     uneven = (trust * prior**2 * stray).sum() / max((trust * prior**4).sum(), 1e-300)
     beyond = np.maximum((seen - prior) ** 2 - 4 * noise, 0.0)
-    own = prior + max(uneven, _LEAST_SPREAD) * prior**2 + beyond + 1e-9
+    own = _DOUBT * (prior + max(uneven, _LEAST_SPREAD) * prior**2) + beyond + 1e-9
     weight = own * noise / (own + noise)
     best = weight * (prior / own + seen / noise)
     free = np.ones(len(best), np.bool_)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.bodies import Bodies
-from dpregions.buckets import Alphabet, Buckets
+from dpregions.buckets import LIMIT, Alphabet, Buckets
 from dpregions.errors import InputError
 from dpregions.hierarchy import (
     Grouping,
@@ -142,6 +142,7 @@ def choose(
     sizes : list of (rows, cols), optional
         The workload's rectangles, in cells; by default `AREAS` of the area.
     """
+    affordable = len(catalogue) * n_rows * n_cols <= LIMIT
     shrink = max(n_rows, n_cols) / _PROXY_SIDE
     if shrink > 1:
         rows, cols = max(round(n_rows / shrink), 1), max(round(n_cols / shrink), 1)
@@ -152,7 +153,7 @@ def choose(
     n_regions = max(n_regions, 20.0)
     # Shapes pay only where a pattern's count at a place stands out of its noise.
     n_patterns = len(catalogue) * n_rows * n_cols
-    shapes = n_regions * epsilon > n_patterns and n_patterns < _MOST_PATTERNS
+    shapes = affordable and n_regions * epsilon > n_patterns and n_patterns < _MOST_PATTERNS
     # Fewer regions with more epsilon err alike, relative to their number.
     scale = max(n_regions / _PROXY_REGIONS, 1.0)
     n, eps, first = int(n_regions / scale), epsilon * scale / factor, spent * scale / factor
@@ -285,8 +286,8 @@ def workload_sizes(workload: Any, grid: Grid) -> list[tuple[int, int]]:
         )
     found = []
     for size in workload:
-        sides = (size, size) if isinstance(size, str | Real) else tuple(size)
-        if len(sides) != 2:
+        sides: Any = (size, size) if isinstance(size, str | Real) else size
+        if not isinstance(sides, Sequence) or len(sides) != 2:
             raise InputError(f"a size of a workload is a side or a pair, got {size!r}")
         width, height = (
             math.ceil(grid.length(side, "a size of the workload") / exact(grid.cell_size))

@@ -1,0 +1,290 @@
+"""Errors of the footprint mechanism, of the paper's Round and of simple baselines, side by side.
+
+Study on exact data: not a private release. Synthetic cities always; T-Drive and Cabspotting
+where their Parquet files are given (--data FOLDER, or DPREGIONS_DATA for `make bench`). Regions
+of real fixes are kept in the system's temporary folder between runs, never in the project.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import geopandas
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.report import Row
+from dpregions import Grid, paper, regions_from_fixes, synthetic
+from dpregions.privacy import Budget
+from dpregions.study.baselines import LABEL, ExactData
+from dpregions.study.harness import (
+    best_baseline,
+    errors_by_size,
+    evaluate,
+    l1_ratio,
+    ratio,
+    run_footprint,
+)
+from dpregions.study.noise import StudyNoise
+from dpregions.study.workloads import SHARES
+
+MAX_DIAMETER = "2km"
+HOPELESS = 0.5
+"""Where the best baseline errs by more than this, sizes are reported and not judged."""
+
+Goals = dict[float, float]
+TEN_AT_LEAST: Goals = dict.fromkeys(SHARES, 10.0)
+TDRIVE_20: Goals = {**TEN_AT_LEAST, 0.01: 4.0, 0.02: 4.0, 0.05: 7.0}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A data set on a grid at an epsilon, and how many times better than Round is promised."""
+
+    name: str
+    load: Callable[[], ExactData]
+    epsilon: float = 1.0
+    goals: Goals = field(default_factory=lambda: dict.fromkeys(SHARES, 1.0))
+    checks: int = 5
+    """Releases whose every answer is checked for consistency."""
+
+
+def synthetic_city(n_users: int, n: int = 20) -> ExactData:
+    grid = synthetic.grid("20km", 20_000 / n)
+    return ExactData.of(synthetic.regions(n_users), grid, MAX_DIAMETER)
+
+
+def real_regions(path: Path, k: int, crs: Any) -> geopandas.GeoDataFrame:
+    """Return regions of fixes, from the temporary folder where an earlier run left them."""
+    state = path.stat()
+    key = f"{path.resolve()} {state.st_size} {state.st_mtime_ns} {k} {crs}"
+    name = f"{path.stem}-{hashlib.sha256(key.encode()).hexdigest()[:12]}.parquet"
+    kept = Path(tempfile.gettempdir()) / f"dpregions-utility-{os.getuid()}" / name
+    if kept.exists():
+        return geopandas.read_parquet(kept)
+    fixes = pd.read_parquet(path, columns=["user_id", "lon", "lat"])
+    regions = regions_from_fixes(fixes, k=k, max_diameter=MAX_DIAMETER, crs=crs)
+    kept.parent.mkdir(mode=0o700, exist_ok=True)
+    regions.to_parquet(kept)
+    return regions
+
+
+def tdrive(data: Path, n: int) -> ExactData:
+    grid = Grid.around(116.40, 39.91, side="20km", cell_size=20_000 / n)
+    return ExactData.of(real_regions(data / "tdrive.parquet", 163, grid.crs), grid, MAX_DIAMETER)
+
+
+def cabspotting(data: Path, cell_size: float) -> ExactData:
+    grid = Grid.around(-122.4, 37.792, side="3.2km", cell_size=cell_size)
+    regions = real_regions(data / "cabspotting.parquet", 480, grid.crs)
+    return ExactData.of(regions, grid, MAX_DIAMETER)
+
+
+def settings(data: Path | None, quick: bool = False) -> list[Setting]:
+    """Return what to measure: synthetic cities, and real data where a folder holds them."""
+    if quick:
+        return [Setting("synthetic N=2,000 n=20", partial(synthetic_city, 2000), checks=1)]
+    found = []
+    if data is not None and (data / "tdrive.parquet").exists():
+        for n in (20, 30, 40):
+            goals = TDRIVE_20 if n == 20 else TEN_AT_LEAST
+            found.append(Setting(f"T-Drive n={n}", partial(tdrive, data, n), goals=goals))
+        goals = dict.fromkeys(SHARES, 2.5)
+        found.append(Setting("T-Drive n=10 eps=0.1", partial(tdrive, data, 10), 0.1, goals))
+    if data is not None and (data / "cabspotting.parquet").exists():
+        for size in (800, 160):
+            name = f"Cabspotting d={size / 1000:g}km"
+            found.append(Setting(name, partial(cabspotting, data, size)))
+    for n_users in (200, 2_000, 20_000, 200_000, 1_000_000):
+        name = f"synthetic N={n_users:,} n=20"
+        found.append(Setting(name, partial(synthetic_city, n_users)))
+    for n, n_users in ((10, 2_000), (10, 200_000), (40, 2_000), (40, 20_000), (40, 200_000)):
+        name = f"synthetic N={n_users:,} n={n}"
+        found.append(Setting(name, partial(synthetic_city, n_users, n)))
+    return found
+
+
+def consistency(data: ExactData, setting: Setting) -> tuple[int, int, int]:
+    """Return negative answers, non-monotone nested pairs and pairs looked at, of some releases."""
+    negative = non_monotone = pairs = 0
+    for seed in range(setting.checks):
+        found = run_footprint(data, Budget(setting.epsilon), "add-remove", StudyNoise(seed))
+        looked = paper.inconsistency(found["footprint"].counts)
+        negative += looked.negative
+        non_monotone += looked.non_monotone
+        pairs += looked.pairs
+    return negative, non_monotone, pairs
+
+
+def rows_of(setting: Setting, table: pd.DataFrame) -> list[Row]:
+    """Return one row a size: our error, Round's, their ratio with its interval."""
+    errors, rows = errors_by_size(table), []
+    for share in errors.columns:
+        ours = errors.loc["footprint", share]
+        better = ratio(table, "round", "footprint", share)
+        best = best_baseline(table, share)
+        notes = [
+            f"95 %: {better.low:.2f}-{better.high:.2f}",
+            f"covert/signed {ratio(table, 'footprint', 'footprint-signed', share).value:.2f}",
+            f"ours/{best} {ours / errors.loc[best, share]:.2f}",
+        ]
+        if errors.loc[best, share] > HOPELESS:
+            notes.append("all baselines above 50 %")
+        rows.append(
+            Row(
+                f"{setting.name}, {share:.0%}",
+                100 * ours,
+                "%",
+                "Round",
+                100 * errors.loc["round", share],
+                better.value,
+                f">= {setting.goals[share]:g} x",
+                ", ".join(notes),
+            )
+        )
+    return rows
+
+
+def show_setting(setting: Setting, table: pd.DataFrame, data: ExactData) -> None:
+    """Print errors by method and size, and the ratios that are promised."""
+    errors = errors_by_size(table)
+    shown = Table(title=f"{setting.name}, epsilon = {setting.epsilon:g} ({LABEL})")
+    shown.add_column("error in %, by size")
+    for share in errors.columns:
+        shown.add_column(f"{share:.0%}", justify="right")
+    for name, values in errors.iterrows():
+        shown.add_row(str(name), *(f"{100 * v:.3g}" for v in values))
+    shown.add_section()
+    pairs = {
+        "round / footprint": ("round", "footprint"),
+        "footprint / signed": ("footprint", "footprint-signed"),
+    }
+    for title, (above, below) in pairs.items():
+        shown.add_row(title, *(str(ratio(table, above, below, s)) for s in errors.columns))
+    best = [best_baseline(table, share) for share in errors.columns]
+    against = [
+        str(ratio(table, "footprint", name, share))
+        for name, share in zip(best, errors.columns, strict=True)
+    ]
+    shown.add_row("footprint / best baseline", *against)
+    shown.add_row("(which)", *best)
+    console = Console(width=200)
+    console.print(shown)
+    console.print(
+        f"L1 of the histogram, round / footprint: {l1_ratio(table, 'round', 'footprint')}"
+    )
+    negative, non_monotone, looked = consistency(data, setting)
+    console.print(
+        f"{setting.checks} releases: {negative} negative answers, {non_monotone} non-monotone "
+        f"among {looked:,} nested pairs"
+    )
+
+
+PLOTTED = ("T-Drive n=20", "synthetic N=20,000 n=20")
+"""What the picture shows of a run that measured more."""
+
+STYLES = {
+    "round": ("the paper's Round", "#b2182b", "o"),
+    "cell counts": ("cell counts", "#999999", "v"),
+    "centroid points": ("centroid points", "#7fbf7b", "^"),
+    "four corners": ("four corner histograms", "#e08214", "s"),
+    "footprint": ("footprint, covert counts", "#2166ac", "D"),
+}
+
+
+def plot(tables: dict[str, pd.DataFrame], path: Path) -> None:
+    """Draw error by size for each method, one panel a setting, with bands.
+
+    A band holds eight of ten repetitions.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(
+        1, len(tables), figsize=(5.4 * len(tables), 4.6), sharey=True, squeeze=False
+    )
+    for axis, (title, table) in zip(axes[0], tables.items(), strict=True):
+        for name, (label, colour, marker) in STYLES.items():
+            errors = table[table["method"] == name].groupby("share")["median_error"]
+            low, middle, high = (100 * errors.quantile(q) for q in (0.1, 0.5, 0.9))
+            strong = name in ("round", "footprint")
+            x = 100 * middle.index.to_numpy()
+            axis.plot(
+                x, middle, color=colour, marker=marker, label=label, ms=5,
+                lw=2.2 if strong else 1.3, zorder=3 if strong else 2,
+            )  # fmt: skip
+            axis.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
+        axis.set(xscale="log", yscale="log", title=title)
+        axis.set_xlabel("size of the rectangle, % of the area")
+        axis.set_xticks([100 * s for s in SHARES], [f"{100 * s:g}" for s in SHARES])
+        axis.minorticks_off()
+        axis.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
+        axis.grid(alpha=0.3)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0, 0].set_ylabel("median relative error, %")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=len(labels), frameon=False)
+    figure.tight_layout(rect=(0, 0.07, 1, 1))
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def usual_folder() -> Path | None:
+    given = os.environ.get("DPREGIONS_DATA")
+    return None if given is None else Path(given)
+
+
+def run(quick: bool = False, data: Path | None = None) -> list[Row]:
+    """Measure a few repetitions of each setting; `python -m benchmarks.utility` does more."""
+    rows = []
+    for setting in settings(data or usual_folder(), quick):
+        table = evaluate(setting.load(), epsilon=setting.epsilon, repetitions=4 if quick else 20)
+        rows += rows_of(setting, table)
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.utility", description=__doc__)
+    parser.add_argument("--data", type=Path, default=usual_folder(), help="folder of *.parquet")
+    parser.add_argument("--quick", action="store_true", help="one small city, few repetitions")
+    parser.add_argument("--repetitions", type=int, default=100)
+    parser.add_argument("--placements", type=int, default=100, help="rectangles of each size")
+    parser.add_argument("--only", default="", help="settings whose name holds this text")
+    parser.add_argument("--save", type=Path, help="folder for the tables of errors, as CSV")
+    parser.add_argument("--plot", type=Path, help="picture of the errors by size (PNG)")
+    args = parser.parse_args()
+    repetitions = 4 if args.quick else args.repetitions
+    drawn = {}
+    for setting in settings(args.data, args.quick):
+        if args.only not in setting.name:
+            continue
+        start = time.perf_counter()
+        data = setting.load()
+        table = evaluate(
+            data, epsilon=setting.epsilon, repetitions=repetitions, placements=args.placements
+        )
+        show_setting(setting, table, data)
+        print(f"{repetitions} repetitions, {time.perf_counter() - start:.0f} s", flush=True)
+        drawn[f"{setting.name}, epsilon = {setting.epsilon:g}"] = table
+        if args.save:
+            args.save.mkdir(parents=True, exist_ok=True)
+            table.to_csv(args.save / f"{setting.name.replace(' ', '_')}.csv", index=False)
+    if args.plot and drawn:
+        wanted = {title: table for title, table in drawn.items() if title.startswith(PLOTTED)}
+        plot(wanted or drawn, args.plot)
+
+
+if __name__ == "__main__":
+    main()
