@@ -12,7 +12,7 @@ import hashlib
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -190,6 +190,43 @@ def show_setting(setting: Setting, table: pd.DataFrame, data: ExactData) -> None
     )
 
 
+def markdown(setting: Setting, table: pd.DataFrame, regions: int) -> str:
+    """Return a setting's errors and ratios as a Markdown table."""
+    errors = errors_by_size(table)
+    repetitions = table["repetition"].nunique()
+    lines = [
+        f"### {setting.name}, epsilon = {setting.epsilon:g}",
+        "",
+        f"{regions:,} regions in the area, {repetitions} repetitions.",
+        "",
+        "| error in % | " + " | ".join(f"{share:.0%}" for share in errors.columns) + " |",
+        "|---|" + "---:|" * len(errors.columns),
+    ]
+
+    def line(title: str, cells: Iterable[str]) -> None:
+        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+
+    for name, values in errors.iterrows():
+        line(str(name), (f"{100 * v:.3g}" for v in values))
+    better = [ratio(table, "round", "footprint", share) for share in errors.columns]
+    line("**round / footprint**", (f"**{r.value:.3g}**" for r in better))
+    line("its 95 % interval", (f"{r.low:.3g}-{r.high:.3g}" for r in better))
+    if any(goal > 1 for goal in setting.goals.values()):
+        line("goal", (f"{setting.goals[share]:g}" for share in errors.columns))
+    signed = (ratio(table, "footprint", "footprint-signed", share) for share in errors.columns)
+    line("footprint / signed", (f"{r.value:.2f}" for r in signed))
+    best = [(share, best_baseline(table, share)) for share in errors.columns]
+    line(
+        "footprint / best baseline",
+        (f"{ratio(table, 'footprint', b, s).value:.2f}" for s, b in best),
+    )
+    lines += [
+        "",
+        f"L1 of the histogram, round / footprint: {l1_ratio(table, 'round', 'footprint')}.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 PLOTTED = ("T-Drive n=20", "synthetic N=20,000 n=20")
 """What the picture shows of a run that measured more."""
 
@@ -263,10 +300,11 @@ def main() -> None:
     parser.add_argument("--placements", type=int, default=100, help="rectangles of each size")
     parser.add_argument("--only", default="", help="settings whose name holds this text")
     parser.add_argument("--save", type=Path, help="folder for the tables of errors, as CSV")
+    parser.add_argument("--markdown", type=Path, help="file for the tables, as Markdown")
     parser.add_argument("--plot", type=Path, help="picture of the errors by size (PNG)")
     args = parser.parse_args()
     repetitions = 4 if args.quick else args.repetitions
-    drawn = {}
+    drawn, texts = {}, []
     for setting in settings(args.data, args.quick):
         if args.only not in setting.name:
             continue
@@ -278,9 +316,12 @@ def main() -> None:
         show_setting(setting, table, data)
         print(f"{repetitions} repetitions, {time.perf_counter() - start:.0f} s", flush=True)
         drawn[f"{setting.name}, epsilon = {setting.epsilon:g}"] = table
+        texts.append(markdown(setting, table, data.n_regions))
         if args.save:
             args.save.mkdir(parents=True, exist_ok=True)
             table.to_csv(args.save / f"{setting.name.replace(' ', '_')}.csv", index=False)
+    if args.markdown:
+        args.markdown.write_text("\n".join(texts))
     if args.plot and drawn:
         wanted = {title: table for title, table in drawn.items() if title.startswith(PLOTTED)}
         plot(wanted or drawn, args.plot)

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 import shapely
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpregions import EulerHistogram, Grid
@@ -43,6 +43,7 @@ def whole_grid(shape):
     return Selection(np.array([[0], [shape[0] - 1], [0], [shape[1] - 1]]))
 
 
+@settings(max_examples=60)
 @given(st.data())
 def test_a_region_that_touches_the_area_is_in_exactly_one_bucket_and_others_in_none(data):
     shape, ratio = data.draw(SHAPES), data.draw(RATIOS)
@@ -75,6 +76,7 @@ def test_a_region_that_touches_the_area_is_in_exactly_one_bucket_and_others_in_n
                 assert height[i] <= own[2] and width[i] <= own[3]
 
 
+@settings(max_examples=40)
 @given(st.data())
 def test_the_bucket_of_a_region_depends_on_that_region_alone(data):
     shape, ratio = data.draw(SHAPES), data.draw(RATIOS)

@@ -355,3 +355,9 @@ class TestSecrecy:
 
     def test_nested_lists_of_integers_are_counts(self):
         assert EulerHistogram(Grid(0, 0, 1, 1, 2), [[1, 2, 3]]).counts.dtype == np.int64
+
+
+def test_sum_merges_partial_histograms():
+    grid = Grid(0, 0, 1, 2, 2)
+    parts = [EulerHistogram.from_regions([box(0, 0, 0.5, 0.5)], grid) for _ in range(3)]
+    assert sum(parts).count(0, 0, 1, 1) == 3

@@ -517,3 +517,14 @@ class TestLengths:
         assert Grid(0, 0, 700, 3, 3, crs=32650).length("2.1km") == 2100
         with pytest.raises(CRSError, match="max_diameter='2km' has a unit"):
             Grid(0, 0, 700, 3, 3).cells_spanned("2km")
+
+
+def test_cells_that_are_no_short_decimals_are_kept_exactly():
+    from fractions import Fraction
+
+    thirds = Grid(0, 0, Fraction(2, 3), 4, 4)
+    assert thirds.cells_spanned(2) == 3
+    assert Grid.from_json(thirds.to_json()).cells_spanned(2) == 3
+    feet = Grid(0, 0, "1mi", 4, 4, crs=2263)
+    assert feet.cells_spanned("3mi") == 3
+    assert Grid.from_json(feet.to_json()) == feet

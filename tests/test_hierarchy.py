@@ -262,6 +262,18 @@ def test_a_hot_spot_keeps_most_of_its_count():
     assert fit.sum() == pytest.approx(500, abs=10)
 
 
+def test_a_few_hot_spots_lose_nothing_to_the_many_empty_buckets():
+    """Cutting at zero once and scaling the rest to the total would take over 200 regions away."""
+    tree = tree_of(0, (7, 7), 2)
+    rng = np.random.default_rng(0)
+    counts = np.zeros(len(tree.buckets))
+    counts[rng.choice(len(counts), 5, replace=False)] = 500
+    leaves = matrix(tree, 1) @ counts + rng.laplace(0, 1, len(counts))
+    measured = Measured(tree, (np.array([counts.sum()]), leaves), (1.0, 2.0))
+    fit = covert_fit(measured, expected_letters(measured))
+    assert np.abs(fit - counts).sum() < 60
+
+
 def test_an_empty_area_stays_nearly_empty():
     """Cutting at zero would make up half a body for every bucket; the total forbids it."""
     tree = tree_of(0, (7, 7), 2)
@@ -277,6 +289,9 @@ def test_a_negative_total_is_an_empty_city():
     values = tuple(np.full(size, -3.0) for size in tree.sizes)
     measured = Measured(tree, values, (1.0, 1.0, 1.0))
     assert (covert_fit(measured, np.ones(len(tree.buckets))) == 0).all()
+    alone = Measured(tree, (values[0], None, None), (1.0, np.inf, np.inf))
+    assert (covert_fit(alone, np.ones(len(tree.buckets))) == 0).all()
+    assert (signed_fit(alone, np.ones(len(tree.buckets))) < 0).all()
 
 
 # Expectation

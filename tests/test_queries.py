@@ -498,3 +498,20 @@ class TestWarnings:
     def test_no_query_no_warning(self):
         assert HIST.count([], [], [], []).tolist() == []
         assert HIST.count(geopandas.GeoSeries([])).tolist() == []
+
+
+def test_a_frame_of_queries_without_a_geometry_is_refused():
+    import geopandas as gpd
+
+    hist = EulerHistogram.from_regions([], Grid(0, 0, 1, 2, 2))
+    frame = gpd.GeoDataFrame({"geom": gpd.GeoSeries([box(0, 0, 1, 1)], crs=4326)})
+    with pytest.raises(InputTypeError, match="set_geometry"):
+        hist.count(frame)
+
+
+def test_numpy_scalars_are_read_as_the_numbers_they_are():
+    grid = Grid(490000.0, 5361875.5771484375, 1000.0, 20, 20)
+    hist = EulerHistogram(grid, np.random.default_rng(0).integers(0, 9, grid.doubled_shape))
+    bounds = [np.float32(v) for v in grid.cell_bounds(3, 7, 4, 9)]
+    assert hist.count(*bounds) == hist.count(*map(float, bounds))
+    assert hist.count(*bounds) == hist.count(*(np.array([v]) for v in bounds))[0]

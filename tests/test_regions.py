@@ -666,3 +666,42 @@ def test_every_error_is_in_the_tree():
     for call in (lambda: histogram(5), lambda: histogram(SHAPES, user_id="a")):
         with pytest.raises(DPRegionsError):
             call()
+
+
+class TestIdsThatFloatsWouldMerge:
+    """A null among whole numbers must not turn the others into floats."""
+
+    def many(self, ids):
+        import geopandas as gpd
+
+        shapes = [Point(i % 3 + 0.5, 0.5) for i in range(len(ids))]
+        return gpd.GeoDataFrame({"user_id": ids}, geometry=shapes)
+
+    @pytest.mark.parametrize("dtype", ["Int64", "int64[pyarrow]", "category", "object"])
+    def test_one_row_without_an_id_changes_nobody_else(self, dtype):
+        import pandas as pd
+
+        grid = Grid(0, 0, 1, 1, 3)
+        ids = [2**62 + i for i in range(5)]
+        plain = pd.Series(ids, dtype="Int64").astype(dtype)
+        holed = pd.Series([*ids, None], dtype="Int64").astype(dtype)
+        expected = EulerHistogram.from_regions(self.many(plain.array), grid, user_id="user_id")
+        found = EulerHistogram.from_regions(self.many(holed.array), grid, user_id="user_id")
+        assert expected.count(0, 0, 3, 1) == 5
+        assert found == expected
+        given = EulerHistogram.from_regions(
+            self.many(holed.array).geometry, grid, user_id=holed.array
+        )
+        assert given == expected
+
+    def test_arrow_columns_with_nulls_and_dictionaries_too(self):
+        import pyarrow as pa
+
+        grid = Grid(0, 0, 1, 1, 3)
+        ids = pa.array([2**62 + i for i in range(5)] + [None], pa.int64())
+        wkb = pa.array([Point(i % 3 + 0.5, 0.5).wkb for i in range(6)])
+        for column in (ids, ids.dictionary_encode()):
+            for shapes in (wkb, wkb.dictionary_encode()):
+                table = pa.table({"user_id": column, "geometry": shapes})
+                hist = EulerHistogram.from_regions(table, grid, user_id="user_id")
+                assert hist.count(0, 0, 3, 1) == 5

@@ -54,7 +54,7 @@ def run(out: Path) -> Demo:
 
     grid = synthetic.grid()
     regions = synthetic.regions(N_USERS)
-    hist = EulerHistogram.from_regions(regions, grid, user_id="user_id", max_diameter=MAX_DIAMETER)
+    hist = EulerHistogram.from_regions(regions, grid, user_id="user_id")
     published = release(regions, grid, epsilon=EPSILON, max_diameter=MAX_DIAMETER)
     answers = []
     for name, (row0, row1, col0, col1) in QUERIES.items():

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from dpregions.errors import InputError, InputTypeError
-from dpregions.grid import Grid
+from dpregions.grid import Grid, memory_bytes
 from dpregions.queries import (
-    check_rectangle,
+    checked_rectangle,
     select,
     signed_sum,
     signed_sums,
@@ -30,8 +30,8 @@ from dpregions.regions import (
     Bound,
     Oversize,
     check_oversize,
+    geometry_batches,
     match_crs,
-    outline_batches,
     outlines_of,
     read_regions,
 )
@@ -82,10 +82,9 @@ class EulerHistogram:
                 f"counts must be integers of shape {grid.doubled_shape} for {grid!r}, "
                 f"got {counts.dtype} of shape {counts.shape}"
             )
-        self._grid = grid
-        self._counts = counts.astype(np.int64, copy=False)
-        self._counts.flags.writeable = False
-        self._sums: NDArray[np.int64] | None = None
+        if counts.dtype.kind == "u" and counts.size and int(counts.max()) >= 1 << 63:
+            raise InputError("counts must fit in int64")
+        self._hold(grid, counts.astype(np.int64, copy=False))
 
     @classmethod
     def from_regions(
@@ -123,8 +122,15 @@ class EulerHistogram:
         source = read_regions(regions, user_id=user_id, crs=crs)
         remedy = "set theirs, regions.set_crs(...), or give crs="
         match_crs(source.crs, grid, "the regions", remedy)
-        batches = outline_batches(source, grid, bound)
-        return cls(grid, _histogram(batches, source.crs, grid, bound))
+        batches = geometry_batches(source, grid, bound)
+        made = cls.__new__(cls)
+        made._hold(grid, _histogram(batches, source.crs, grid, bound))
+        return made
+
+    def _hold(self, grid: Grid, counts: NDArray[np.int64]) -> None:
+        counts.flags.writeable = False
+        self._grid, self._counts = grid, counts
+        self._sums: NDArray[np.int64] | None = None
 
     @property
     def grid(self) -> Grid:
@@ -172,8 +178,8 @@ class EulerHistogram:
             One number, or as many as queries, in their shape or on their index.
         """
         if crs is None and len(query) == 4 and all(isinstance(v, Real) for v in query):
-            check_rectangle(*query)
-            cells = self._grid.cell_range(*query)
+            bounds = checked_rectangle(*query)
+            cells = self._grid.cell_range(*bounds)
             if cells[1] < cells[0] or cells[3] < cells[2]:
                 warn_outside("the query lies wholly outside the grid's area: 0 counted", 2)
             return signed_sum(self._table, *cells)
@@ -195,6 +201,10 @@ class EulerHistogram:
                 f"histograms of different grids cannot be added: {self._grid!r} and {other._grid!r}"
             )
         return EulerHistogram(self._grid, self._counts + other._counts)
+
+    def __radd__(self, other: object) -> EulerHistogram:
+        """Let `sum` merge partial histograms."""
+        return self if other == 0 else NotImplemented
 
     def __eq__(self, other: object) -> bool:
         """Whether grid and counts are the same."""
@@ -253,5 +263,5 @@ def _histogram(
 
 def n_workers(grid: Grid) -> int:
     """Return how many threads to use: the cores, while their histograms fit in memory."""
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(1, min(os.cpu_count() or 1, memory // (32 * grid.n_components)))
+    room = memory_bytes() / (32 * grid.n_components)
+    return max(1, min(os.cpu_count() or 1, int(min(room, 1024))))

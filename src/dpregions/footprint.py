@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -69,6 +70,11 @@ class Measurements:
     expected: NDArray[np.float64]
     fitted: NDArray[np.float64]
     strategy: Strategy
+
+    @cached_property
+    def held(self) -> NDArray[np.float64]:
+        """The non-negative counts that the bodies follow: how many regions a query may split."""
+        return covert_fit(self.measured, self.expected)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +175,10 @@ def _post_process(
     )
 
 
-SHAPE_DOUBT = 0.1
-"""How far the prior's chances may be off, as a share of their own spread."""
+SHAPE_CROWD, SHAPE_DOUBT = 2.0, 1.0
+"""How shapes stray from the prior: regions that are alike fall the same way, so their chance
+has more variance than independent ones have, by the first; and the prior's chances may be off,
+by the second as a share of their own spread. Both cover T-Drive and the synthetic city."""
 
 
 def deviations(measurements: Measurements, signs: NDArray[np.int8]) -> tuple[float, float]:
@@ -184,9 +192,8 @@ def deviations(measurements: Measurements, signs: NDArray[np.int8]) -> tuple[flo
     if buckets.alphabet == "patterns":
         return math.sqrt(noise), 0.0
     # Regions fall either way by chance, and the prior as a whole may be off.
-    held = np.maximum(measurements.fitted, 0.0)
-    spread = float((held * np.maximum(chance * (1 - chance), 0.0)).sum())
-    return math.sqrt(noise), math.sqrt(spread + (SHAPE_DOUBT * spread) ** 2)
+    spread = float((measurements.held * np.maximum(chance * (1 - chance), 0.0)).sum())
+    return math.sqrt(noise), math.sqrt(SHAPE_CROWD * spread + (SHAPE_DOUBT * spread) ** 2)
 
 
 def half_widths(

@@ -74,16 +74,18 @@ class Grid:
         self,
         xmin: float,
         ymin: float,
-        cell_size: float | str,
+        cell_size: float | str | Fraction,
         n_rows: int,
         n_cols: int,
         crs: Any = None,
     ) -> None:
         crs = _projected_crs(crs)
+        cell = positive_length(cell_size, name="cell_size", crs=crs)
         values = {
             "xmin": _finite("xmin", xmin),
             "ymin": _finite("ymin", ymin),
-            "cell_size": float(positive_length(cell_size, name="cell_size", crs=crs)),
+            "cell_size": float(cell),
+            "_exact_cell": cell,
             "n_rows": _whole("n_rows", n_rows),
             "n_cols": _whole("n_cols", n_cols),
             "crs": crs,
@@ -103,7 +105,8 @@ class Grid:
         lon, lat : float
             The centre, in degrees (WGS 84).
         side, cell_size : float or str
-            Lengths: numbers are metres. The side is rounded up to whole cells.
+            Lengths: numbers are metres (in units of `crs`, where one is given). The side is
+            rounded up to whole cells.
         crs : optional
             Another projected CRS to use instead of the UTM zone.
 
@@ -130,7 +133,7 @@ class Grid:
         # Corners on a binary millimetre: lines are then exact for every whole cell size.
         half = float(n * cell / 2)
         xmin, ymin = (round((centre - half) * 1024) / 1024 for centre in (x, y))
-        return cls(xmin, ymin, float(cell), n, n, crs=crs)
+        return cls(xmin, ymin, cell, n, n, crs=crs)
 
     @classmethod
     def from_bounds(
@@ -168,7 +171,7 @@ class Grid:
             raise GridError(f"bounds {bounds} have no area: xmax > xmin and ymax > ymin needed")
         cell = positive_length(cell_size, name="cell_size", crs=crs)
         n_rows, n_cols = math.ceil((y1 - y0) / cell), math.ceil((x1 - x0) / cell)
-        return cls(xmin, ymin, float(cell), n_rows, n_cols, crs=crs)
+        return cls(xmin, ymin, cell, n_rows, n_cols, crs=crs)
 
     def _refuse_absurd(self) -> None:
         far = max(abs(self.xmin), abs(self.ymin), abs(self.xmax), abs(self.ymax))
@@ -186,12 +189,12 @@ class Grid:
                 f"neighbouring lines fall together; use larger cells or a nearer origin"
             )
         n_bytes = 8 * self.n_components
-        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        if n_bytes > memory:
+        # The counts, what a build adds up in, and the table that queries read.
+        if 3 * n_bytes > (memory := memory_bytes()):
             raise GridError(
                 f"a grid of {self.n_rows} x {self.n_cols} cells has {self.n_components:,} "
-                f"components, {n_bytes / 2**30:,.1f} GiB of counts, and this machine has "
-                f"{memory / 2**30:,.1f} GiB of memory: use larger cells or a smaller area"
+                f"components, three times {n_bytes / 2**30:,.1f} GiB to count on, and this machine "
+                f"has {memory / 2**30:,.1f} GiB of memory: use larger cells or a smaller area"
             )
 
     @property
@@ -231,7 +234,12 @@ class Grid:
 
     def cells_spanned(self, max_diameter: float | str) -> int:
         """Return k, how many cell sides a body of this diameter spans: ceil(B / d), exactly."""
-        return math.ceil(self.length(max_diameter, "max_diameter") / exact(self.cell_size))
+        return math.ceil(self.in_cells(max_diameter, "max_diameter"))
+
+    def in_cells(self, value: float | str, name: str = "length") -> Fraction:
+        """Return a positive length in cell sides, exactly: both as they were written."""
+        cell: Fraction = self._exact_cell  # type: ignore[attr-defined]
+        return self.length(value, name) / cell
 
     def cell_bounds(
         self, row0: int, row1: int, col0: int, col1: int
@@ -303,7 +311,10 @@ class Grid:
     def to_json(self) -> str:
         """Return the grid as JSON text; `from_json` reads it back to an equal grid."""
         crs = None if self.crs is None else self.crs.to_json_dict()
-        fields = {"dpregions": "grid", "version": 1}
+        fields: dict[str, Any] = {"dpregions": "grid", "version": 1}
+        cell: Fraction = self._exact_cell  # type: ignore[attr-defined]
+        if cell != exact(self.cell_size):
+            fields["exact_cell_size"] = str(cell)
         names = ("xmin", "ymin", "cell_size", "n_rows", "n_cols")
         return json.dumps(fields | {n: getattr(self, n) for n in names} | {"crs": crs})
 
@@ -323,7 +334,11 @@ class Grid:
             )
         if missing := sorted(names - fields.keys()):
             raise GridError(f"grid JSON lacks {', '.join(missing)}")
-        return cls(**{name: fields[name] for name in names})
+        given = {name: fields[name] for name in names}
+        cell = _fraction(fields.get("exact_cell_size"))
+        if cell is not None and float(cell) == given["cell_size"]:
+            given["cell_size"] = cell
+        return cls(**given)
 
     def to_geodataframe(self, kind: Kind = "faces") -> geopandas.GeoDataFrame:
         """Return the faces, inner edges or inner vertices as geometries.
@@ -359,6 +374,14 @@ class Grid:
         fields = f"xmin={self.xmin}, ymin={self.ymin}, cell_size={self.cell_size}"
         crs = "" if self.crs is None else f", crs={crs_label(self.crs)!r}"
         return f"Grid({fields}, n_rows={self.n_rows}, n_cols={self.n_cols}{crs})"
+
+
+def memory_bytes() -> float:
+    """Return the machine's memory, infinite where it does not tell."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return math.inf
 
 
 def utm_zone(lon: float, lat: float) -> int:
@@ -399,6 +422,14 @@ def _projected_crs(value: Any) -> CRS | None:
     if not (crs.is_projected or crs.is_engineering):
         raise CRSError(f"{crs_label(crs)} ({crs.name}) is not a projected CRS")
     return crs
+
+
+def _fraction(text: object) -> Fraction | None:
+    """Return a fraction written as text, None where there is none."""
+    try:
+        return Fraction(text) if isinstance(text, str) and len(text) < 1000 else None
+    except (ValueError, ZeroDivisionError):
+        return None
 
 
 def _finite(name: str, value: object) -> float:

@@ -198,6 +198,16 @@ def warn_outside(message: str, stacklevel: int) -> None:
     warnings.warn(message, OutsideAreaWarning, stacklevel=stacklevel + 1)
 
 
+def checked_rectangle(*bounds: Any) -> tuple[float, float, float, float]:
+    """Return one rectangle's bounds as floats; refuse it reversed or not finite."""
+    try:
+        xmin, ymin, xmax, ymax = (float(bound) for bound in bounds)
+    except OverflowError:
+        raise QueryError("the query has a bound too large for a number") from None
+    check_rectangle(xmin, ymin, xmax, ymax)
+    return xmin, ymin, xmax, ymax
+
+
 def check_rectangle(xmin: float, ymin: float, xmax: float, ymax: float) -> None:
     """Refuse one rectangle that is reversed or not finite."""
     if not (-math.inf < xmin <= xmax < math.inf and -math.inf < ymin <= ymax < math.inf):
@@ -242,6 +252,10 @@ def _select_geometries(grid: Grid, query: Any, crs: Any) -> Selection:
     if isinstance(query, shapely.Geometry):
         source = _query_crs(None, crs, grid, bare=True)
         return _select_shapes(grid, np.array([query]), source, ["the query"], shape=())
+    if hasattr(query, "active_geometry_name") and query.active_geometry_name is None:
+        raise InputTypeError(
+            "the queries are a GeoDataFrame without a geometry column: name it, set_geometry(...)"
+        )
     carried = getattr(query, "crs", None)
     if hasattr(query, "geometry") and hasattr(query, "index"):
         source = _query_crs(carried, crs, grid, bare=False)

@@ -19,7 +19,6 @@ import numpy as np
 
 from dpregions.errors import CRSError, InputError, InputTypeError
 from dpregions.grid import REACH, STEPS, Grid, crs_label, read_crs
-from dpregions.lengths import exact
 
 if TYPE_CHECKING:
     import pyarrow
@@ -48,7 +47,7 @@ class Bound:
     def of(cls, grid: Grid, max_diameter: float | str, oversize: Oversize) -> Bound:
         """Return the bound that `max_diameter` sets on a grid."""
         check_oversize(oversize)
-        cells = grid.length(max_diameter, "max_diameter") / exact(grid.cell_size)
+        cells = grid.in_cells(max_diameter, "max_diameter")
         steps = math.floor(min(cells, Fraction(REACH)) * STEPS)
         return cls(grid.cells_spanned(max_diameter), steps, oversize == "drop")
 
@@ -59,7 +58,7 @@ def check_oversize(oversize: object) -> None:
         raise InputError(f"oversize={oversize!r} is unknown: use 'shrink' or 'drop'")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Outlines:
     """Convex bodies as ragged integer outlines, in lattice steps from the grid's corner."""
 
@@ -88,16 +87,19 @@ class RegionTable:
         return _decoded(part.to_numpy(zero_copy_only=False))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RegionSource:
-    """Any accepted input in its one normalised form: tables of geometries, ids, a CRS."""
+    """Any accepted input in its one normalised form: tables of geometries, users, a CRS.
+
+    `ids` are numbers of users, -1 for a row without one.
+    """
 
     tables: Iterable[RegionTable]
-    ids: NDArray[Any] | None
+    ids: NDArray[np.int64] | None
     crs: CRS | None
 
 
-def outline_batches(
+def geometry_batches(
     source: RegionSource, grid: Grid, bound: Bound | None
 ) -> Iterator[NDArray[np.object_]]:
     """Yield the geometries that count, at most `BATCH` at a time, one a user."""
@@ -171,8 +173,14 @@ def reproject(coords: NDArray[np.float64], source: CRS, target: CRS) -> NDArray[
     if source.equals(target, ignore_axis_order=True):
         return coords
     from pyproj import Transformer
+    from pyproj.exceptions import ProjError
 
-    transformer = Transformer.from_crs(source, target, always_xy=True)
+    try:
+        transformer = Transformer.from_crs(source, target, always_xy=True)
+    except ProjError:
+        raise CRSError(
+            f"{crs_label(source)} cannot be transformed to {crs_label(target)}"
+        ) from None
     return np.stack(transformer.transform(coords[:, 0], coords[:, 1]), axis=-1)
 
 
@@ -190,7 +198,7 @@ def match_crs(crs: CRS | None, grid: Grid, what: str, remedy: str) -> None:
 
 
 def _one_row_a_user(
-    table: RegionTable, ids: NDArray[Any], crs: CRS | None, grid: Grid, bound: Bound | None
+    table: RegionTable, user: NDArray[np.int64], crs: CRS | None, grid: Grid, bound: Bound | None
 ) -> NDArray[np.int64]:
     """Return the row that counts for each user.
 
@@ -198,16 +206,10 @@ def _one_row_a_user(
     outline alone, so the choice is the same in every order and engine. Rows without a user
     do not count: they cannot be told apart from another row of somebody.
     """
-    import pandas as pd
-
     from dpregions import _kernel
 
-    if len(ids) != len(table):
+    if len(user) != len(table):
         raise InputError("user_id and regions differ in length: give one id a region")
-    try:
-        user, _ = pd.factorize(ids, use_na_sentinel=True)
-    except TypeError:
-        raise InputTypeError("user_id holds values that cannot be compared as ids") from None
     rows = np.flatnonzero(user >= 0)
     several = np.bincount(user[rows], minlength=1)[user[rows]] > 1
     shared = rows[several]
@@ -253,7 +255,7 @@ def read_regions(regions: Any, *, user_id: Any = None, crs: Any = None) -> Regio
             )
         column = RegionTable(np.asarray(regions.geometry.array))
         names = list(regions.columns) if frame else None
-        ids = _ids(user_id, names, lambda name: np.asarray(regions[name].array))
+        ids = _ids(user_id, names, lambda name: regions[name].array)
         return RegionSource([column], ids, _one_crs(regions.crs, stated))
     if isinstance(regions, pd.Series | pd.Index):
         regions = np.asarray(regions, dtype=object)
@@ -271,7 +273,7 @@ def _one_crs(carried: CRS | None, stated: CRS | None) -> CRS | None:
     return stated if carried is None else carried
 
 
-def _ids(user_id: Any, columns: list[Any] | None, column: Any) -> NDArray[Any] | None:
+def _ids(user_id: Any, columns: list[Any] | None, column: Any) -> NDArray[np.int64] | None:
     if user_id is None:
         return None
     if not isinstance(user_id, str):
@@ -280,13 +282,13 @@ def _ids(user_id: Any, columns: list[Any] | None, column: Any) -> NDArray[Any] |
                 f"user_id must be a column name, an array of ids or None, "
                 f"got {type(user_id).__name__}"
             )
-        ids = np.asarray(user_id, dtype=None if hasattr(user_id, "dtype") else object)
+        ids = user_id if hasattr(user_id, "dtype") else np.asarray(user_id, dtype=object)
         if ids.ndim != 1:
             raise InputTypeError(
                 f"user_id must be one column of ids, got {type(user_id).__name__} of "
                 f"{ids.ndim} dimensions"
             )
-        return ids
+        return _codes(ids)
     if columns is None:
         raise InputError(
             f"user_id={user_id!r} names a column, but these regions have no columns: pass an "
@@ -299,8 +301,26 @@ def _ids(user_id: Any, columns: list[Any] | None, column: Any) -> NDArray[Any] |
         )
     if columns.count(user_id) > 1:
         raise InputError(f"user_id={user_id!r} names several columns: rename all but one")
-    found: NDArray[Any] = column(user_id)
-    return found
+    return _codes(column(user_id))
+
+
+def _codes(ids: Any) -> NDArray[np.int64]:
+    """Return ids as numbers, equal for equal ids, -1 for a missing one.
+
+    Never by way of floats: a null among whole numbers would merge those beyond 2**53.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    if isinstance(ids, pa.ChunkedArray):
+        if pa.types.is_dictionary(ids.type):
+            ids = ids.cast(ids.type.value_type)
+        ids = pd.Series(ids.combine_chunks(), dtype=pd.ArrowDtype(ids.type)).array
+    try:
+        codes, _ = pd.factorize(ids, use_na_sentinel=True)
+    except (TypeError, pa.ArrowException):
+        raise InputTypeError("user_id holds values that cannot be compared as ids") from None
+    return codes
 
 
 def _geometry_array(regions: Any) -> NDArray[np.object_]:
@@ -352,7 +372,7 @@ def _read_arrow(regions: Any, user_id: Any, stated: CRS | None) -> RegionSource:
         return RegionSource(_batch_tables(reader, name), None, crs)
     # One region a user needs all of a user's rows: the table is held, as WKB.
     table = reader.read_all()
-    ids = _ids(user_id, table.column_names, lambda n: table.column(n).to_pandas().array)
+    ids = _ids(user_id, table.column_names, table.column)
     return RegionSource([RegionTable(_wkb(table.column(name)))], ids, crs)
 
 
@@ -397,6 +417,8 @@ def _wkb(column: Any) -> Any:
 
     if isinstance(column.type, pa.BaseExtensionType):
         column = column.cast(column.type.storage_type)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
     return column
 
 
@@ -442,5 +464,7 @@ def _geoparquet_field(geo: dict[str, Any], names: list[str]) -> tuple[str, CRS |
 def _is_binary(kind: Any) -> bool:
     import pyarrow as pa
 
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
     checks = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
     return any(check(kind) for check in checks)

@@ -34,8 +34,8 @@ from dpregions.queries import Selection, select, signed_sums, signed_table
 from dpregions.regions import (
     Bound,
     Oversize,
+    geometry_batches,
     match_crs,
-    outline_batches,
     outlines_of,
     read_regions,
 )
@@ -443,7 +443,7 @@ def release_with(
     found = footprint.run(
         (
             outlines_of(batch, source.crs, grid, bound)
-            for batch in outline_batches(source, grid, bound)
+            for batch in geometry_batches(source, grid, bound)
         ),
         grid,
         bound,

@@ -28,7 +28,6 @@ from dpregions.hierarchy import (
     covert_fit,
     expected_letters,
 )
-from dpregions.lengths import exact
 from dpregions.noise_law import variance
 from dpregions.queries import signed_table
 
@@ -289,10 +288,7 @@ def workload_sizes(workload: Any, grid: Grid) -> list[tuple[int, int]]:
         sides: Any = (size, size) if isinstance(size, str | Real) else size
         if not isinstance(sides, Sequence) or len(sides) != 2:
             raise InputError(f"a size of a workload is a side or a pair, got {size!r}")
-        width, height = (
-            math.ceil(grid.length(side, "a size of the workload") / exact(grid.cell_size))
-            for side in sides
-        )
+        width, height = (math.ceil(grid.in_cells(side, "a size of the workload")) for side in sides)
         if width > grid.n_cols or height > grid.n_rows:
             raise InputError(
                 f"the workload's size {size!r} is {height} x {width} cells, but the area has only "

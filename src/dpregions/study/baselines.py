@@ -17,7 +17,7 @@ from dpregions.buckets import Footprints
 from dpregions.grid import STEPS, Grid
 from dpregions.privacy import Budget, Neighbours, NoiseSource, sensitivity_factor
 from dpregions.queries import signed_table
-from dpregions.regions import Bound, Outlines, outline_batches, outlines_of, read_regions
+from dpregions.regions import Bound, Outlines, geometry_batches, outlines_of, read_regions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -106,7 +106,7 @@ class ExactData:
         """Read regions as `release` does, once for all methods and repetitions."""
         bound = Bound.of(grid, max_diameter, "shrink")
         source = read_regions(regions, user_id=user_id)
-        batches = outline_batches(source, grid, bound)
+        batches = geometry_batches(source, grid, bound)
         return cls(
             grid, bound, tuple(outlines_of(batch, source.crs, grid, bound) for batch in batches)
         )
