@@ -22,7 +22,8 @@ def test_the_demo_counts_releases_and_draws(tmp_path):
     assert all(a["touching"] <= a["sum_of_cells"] for a in answers)
     assert answers[-1]["sum_of_cells"] > 2 * answers[-1]["touching"]
     assert all(a["low"] <= a["high"] for a in answers)
-    assert abs(answers[-1]["released"] - answers[-1]["touching"]) < 500
+    # The total's noise has scale 20: this fails once in ten million runs.
+    assert abs(answers[-1]["released"] - answers[-1]["touching"]) < 20 * 17
     assert (tmp_path / "double_counting.png").read_bytes()[:4] == b"\x89PNG"
 
 

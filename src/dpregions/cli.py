@@ -76,7 +76,8 @@ def demo(
     console.print(table)
     console.print(
         "Summing cells counts a region once for every cell it covers. The first column is the "
-        "truth; it may be shown because the city is made up. The last two are private:\n"
+        "truth; it may be shown because the city is made up. The last two are private, and count "
+        "regions after the longest were shrunk to the bound:\n"
     )
     console.print(made.release.describe(), highlight=False)
     console.print(f"\nPicture: {made.picture}", soft_wrap=True)

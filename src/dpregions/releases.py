@@ -186,9 +186,10 @@ class Release:
     def interval(self, *query: Any, confidence: float = 0.95, crs: Any = None) -> Any:
         """Return an interval that holds the true count with the given confidence.
 
-        From noisy and public information alone. The true count is never negative, so neither
-        is the interval. For a query whose cells form no rectangle, it is about the Euler sum
-        over them (see `Grid.is_exact`).
+        The true count is that of the regions as they were counted: one a user, within
+        `max_diameter`. From noisy and public information alone. It is never negative, so
+        neither is the interval. For a query whose cells form no rectangle, it is about the
+        Euler sum over them (see `Grid.is_exact`).
 
         Parameters
         ----------
@@ -290,14 +291,14 @@ class Release:
             [
                 f"dpregions release, method {self.method!r}, software version {self.version}.",
                 f"Privacy: {promise}",
-                f"Enforced: one region a {self.unit}, of diameter at most {self.max_diameter:g} "
+                f"Enforced: one region a {self.unit}, of diameter at most {self.max_diameter!r} "
                 f"(longer ones {longer}); so neighbouring data move what each measurement counts "
                 f"by at most {self.sensitivity} (L1).",
                 f"Measured: {spent}. Every count of each got noise, empty ones too; {self.noise}.",
                 f"Public, chosen without looking at the data: {self.grid!r}, max_diameter, "
                 f"epsilon.",
-                "Not promised: that two releases of the same data together cost only one epsilon "
-                "(their epsilons add up), or that a person without a region is hidden any further.",
+                "Not promised: that two releases of the same data cost one epsilon. Their epsilons "
+                "add up.",
             ]
         )
 
@@ -411,6 +412,8 @@ def release_with(
             "max_diameter is missing: the noise is calibrated to it, and it must be public. "
             "Choose how large a region may be, for example max_diameter='2km'"
         )
+    if workload is not None and method == "paper":
+        raise InputError("workload is for method='footprint': the paper's has nothing to lay out")
     sizes = None if workload is None else workload_sizes(workload, grid)
     ids, unit = _protected(regions, user_id)
     bound = Bound.of(grid, max_diameter, oversize)
