@@ -581,14 +581,16 @@ def test_sizes_of_a_workload_are_read_in_cells():
         ([True], InputTypeError, "must be a number"),
     ],
 )
-@pytest.mark.parametrize("method", ["footprint", "paper"])
-def test_a_workload_that_cannot_be_is_refused_before_noise(workload, error, words, method):
+def test_a_workload_that_cannot_be_is_refused_before_noise(workload, error, words):
     with pytest.raises(error, match=words):
-        study(noise=Untouched(), workload=workload, method=method)
+        study(noise=Untouched(), workload=workload)
     with pytest.raises(error, match=words):
-        dpr.release(
-            [], UNIT_GRID, epsilon=1, max_diameter=2, user_id=None, workload=workload, method=method
-        )
+        dpr.release([], UNIT_GRID, epsilon=1, max_diameter=2, user_id=None, workload=workload)
+
+
+def test_the_papers_mechanism_takes_no_workload():
+    with pytest.raises(InputError, match="workload is for method='footprint'"):
+        study(noise=Untouched(), workload=[1], method="paper")
 
 
 def test_a_workload_reaches_the_choice_and_its_release_keeps_every_promise(monkeypatch):

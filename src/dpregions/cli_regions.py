@@ -8,6 +8,7 @@ was counted in the data, except in the curator's report that is asked for by nam
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,12 +19,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpregions.errors import DPRegionsError, InputError
+from dpregions.errors import InputError
 
 if TYPE_CHECKING:
     import geopandas
-
-_UNIT_KEY = b"dpregions_unit"
 
 
 class Format(StrEnum):
@@ -48,7 +47,8 @@ def regions(
     output: Annotated[Path, typer.Option("--output", "-o", help="GeoParquet file to write.")],
     k: Annotated[int, typer.Option("--k", help="Fixes nearest the mode that make a region.")],
     max_diameter: Annotated[
-        str, typer.Option(help="Largest diameter of a region, for example 2km.")
+        str,
+        typer.Option(help="Largest diameter of a region: 2km, or a number in units of the CRS."),
     ],
     crs: Annotated[
         str | None, typer.Option(help="Projected CRS to measure in, for example EPSG:32650.")
@@ -83,35 +83,34 @@ def regions(
     Example: dpregions regions taxis/ -o regions.parquet --k 163
     --max-diameter 2km --around 116.4,39.9
     """
-    with clean_errors():
-        from dpregions.fixes import regions_from_batches
-        from dpregions.grid import crs_label, read_crs
-        from dpregions.io.traces import read_fixes
+    from dpregions.fixes import regions_from_batches
+    from dpregions.grid import crs_label, read_crs
+    from dpregions.io.traces import read_fixes
 
-        target = read_crs(_one_crs(crs, around), "--crs")
-        _refuse_output(output, fixes)
-        with _progress_bar() as progress:
-            reader = read_fixes(
-                fixes,
-                format=format.value,
-                user_id=user_id,
-                lon=lon,
-                lat=lat,
-                time=time,
-                progress=progress,
-            )
-            found = regions_from_batches(
-                reader, k=k, max_diameter=max_diameter, crs=target, unit=unit.value, gap=gap
-            )
-        save_regions(found, output)
-        facts = {
-            "output": str(output),
-            "unit": unit.value,
-            "k": k,
-            "max_diameter": max_diameter,
-            "crs": crs_label(target),
-        }
-        _print_result(facts, reader.report if report else None, as_json)
+    target = read_crs(_one_crs(crs, around), "--crs")
+    _refuse_output(output, fixes)
+    with _progress_bar() as progress:
+        reader = read_fixes(
+            fixes,
+            format=format.value,
+            user_id=user_id,
+            lon=lon,
+            lat=lat,
+            time=time,
+            progress=progress,
+        )
+        found = regions_from_batches(
+            reader, k=k, max_diameter=_length(max_diameter), crs=target, unit=unit.value, gap=gap
+        )
+    save_regions(found, output)
+    facts = {
+        "output": str(output),
+        "unit": unit.value,
+        "k": k,
+        "max_diameter": max_diameter,
+        "crs": crs_label(target),
+    }
+    _print_result(facts, reader.report if report else None, as_json)
 
 
 def save_regions(regions: geopandas.GeoDataFrame, path: Path) -> None:
@@ -122,13 +121,15 @@ def save_regions(regions: geopandas.GeoDataFrame, path: Path) -> None:
     """
     import pyarrow.parquet as pq
 
+    from dpregions.fixes import UNIT_ATTRIBUTE
+
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     os.close(handle)
     try:
         regions.to_parquet(name, index=False)
         table = pq.read_table(name)
-        unit = str(regions.attrs.get("dpregions_unit", "user"))
-        metadata = {**(table.schema.metadata or {}), _UNIT_KEY: unit.encode()}
+        unit = str(regions.attrs.get(UNIT_ATTRIBUTE, "user"))
+        metadata = {**(table.schema.metadata or {}), UNIT_ATTRIBUTE.encode(): unit.encode()}
         pq.write_table(table.replace_schema_metadata(metadata), name, compression="zstd")
         os.replace(name, path)
     except BaseException:
@@ -144,24 +145,13 @@ def load_regions(path: Path) -> geopandas.GeoDataFrame:
     import geopandas
     import pyarrow.parquet as pq
 
+    from dpregions.fixes import UNIT_ATTRIBUTE
+
     regions = geopandas.read_parquet(path)
-    stated = (pq.read_schema(path).metadata or {}).get(_UNIT_KEY)
+    stated = (pq.read_schema(path).metadata or {}).get(UNIT_ATTRIBUTE.encode())
     guess = "trajectory" if "trajectory" in regions.columns else "user"
-    regions.attrs["dpregions_unit"] = stated.decode() if stated else guess
+    regions.attrs[UNIT_ATTRIBUTE] = stated.decode() if stated else guess
     return regions
-
-
-@contextmanager
-def clean_errors() -> Iterator[None]:
-    """End the command on an expected error: one line on stderr and its exit code."""
-    try:
-        yield
-    except DPRegionsError as error:
-        typer.echo(f"dpregions: error: {error}", err=True)
-        raise typer.Exit(2) from None
-    except OSError as error:
-        typer.echo(f"dpregions: failed: {error}", err=True)
-        raise typer.Exit(1) from None
 
 
 def _one_crs(crs: str | None, around: str | None) -> Any:
@@ -171,15 +161,26 @@ def _one_crs(crs: str | None, around: str | None) -> Any:
         )
     if around is None:
         return crs
-    from dpregions.grid import Grid
+    from dpregions.grid import utm_zone
 
     try:
         lon, lat = (float(part) for part in around.split(","))
     except ValueError:
+        lon = lat = math.nan
+    if not (abs(lon) <= 180 and abs(lat) <= 90):
         raise InputError(
-            f"--around {around!r} is no place: write LON,LAT in degrees, for example 116.4,39.9"
-        ) from None
-    return Grid.around(lon, lat, side="1km", cell_size="1km").crs
+            f"--around {around!r} is no place on Earth: write LON,LAT in degrees, for example "
+            f"116.4,39.9"
+        )
+    return utm_zone(lon, lat)
+
+
+def _length(text: str) -> float | str:
+    """Return a bare number, in units of the CRS, as one; other text as it is."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _refuse_output(output: Path, inputs: list[Path]) -> None:
@@ -213,9 +214,10 @@ def _print_result(facts: dict[str, Any], report: Any, as_json: bool) -> None:
             facts = {**facts, "report": report.as_dict()}
         typer.echo(json.dumps(facts))
         return
+    bare = isinstance(_length(facts["max_diameter"]), float)
     typer.echo(
-        f"Wrote {facts['output']}: one region a {facts['unit']}, at most {facts['max_diameter']} "
-        f"across, in {facts['crs']}. Keep it as secret as the fixes."
+        f"Wrote {facts['output']}: one region a {facts['unit']}, at most {facts['max_diameter']}"
+        f"{' units' if bare else ''} across, in {facts['crs']}. Keep it as secret as the fixes."
     )
     if report is not None:
         typer.echo(str(report))

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from numbers import Integral
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -41,6 +44,12 @@ UNIT_ATTRIBUTE = "dpregions_unit"
 
 _ON_EARTH = 1e9
 """Projected coordinates beyond this are no places, and their squares would lose digits."""
+
+NO_TIME = np.iinfo(np.int64).min
+"""Stands for a time that is missing or cannot be read, in microseconds; NaT as an integer."""
+
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE)
+_MICROSECONDS = {"D": 86_400_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 @dataclass(frozen=True)
@@ -159,6 +168,10 @@ def regions_from_batches(
     parts = [_regions(_read_table(batch, recipe), recipe) for batch in batches]
     if not parts:
         raise InputError("no fixes: the files hold no line that can be used")
+    parts = [part for part in parts if len(part)] or parts[:1]
+    if len({part["user_id"].dtype for part in parts}) > 1:
+        # As objects: whole numbers and fractions put together would make large ids equal.
+        parts = [part.astype({"user_id": object}) for part in parts]
     regions = pd.concat(parts, ignore_index=True)
     codes, _ = _ranked(regions["user_id"])
     turn = regions["trajectory"].to_numpy() if unit == "trajectory" else np.zeros(len(codes))
@@ -216,7 +229,24 @@ def _metric_crs(value: Any) -> CRS:
         )
     if not (crs.is_projected or crs.is_engineering):
         raise CRSError(f"{crs_label(crs)} ({crs.name}) is not a projected CRS; {remedy}")
+    if _is_world_mercator(crs):
+        raise CRSError(
+            f"{crs_label(crs)} ({crs.name}) stretches lengths away from the equator: its metres "
+            f"are not metres on the ground; {remedy}"
+        )
     return crs
+
+
+def _is_world_mercator(crs: CRS) -> bool:
+    """Say whether a CRS is Web Mercator, or a Mercator not made for a strip of the Earth."""
+    for part in filter(None, (crs, crs.source_crs, *crs.sub_crs_list)):
+        method = part.coordinate_operation.method_name if part.coordinate_operation else ""
+        area = part.area_of_use
+        if "Pseudo Mercator" in method:
+            return True
+        if method.startswith("Mercator") and (area is None or area.north - area.south > 60):
+            return True
+    return False
 
 
 def _microseconds(gap: Any) -> int:
@@ -259,9 +289,11 @@ def _column(fixes: pd.DataFrame, name: Any, argument: str) -> pd.Series[Any]:
         raise InputTypeError(f"{argument} must name a column, got {name!r}")
     times = list(fixes.columns).count(name)
     if times != 1:
-        there = ", ".join(map(str, fixes.columns))
         found = "is no column" if times == 0 else "names several columns"
-        raise InputError(f"{argument}={name!r} {found}: there are {there or 'none'}")
+        # Names that are no text may be a row read as one, which is secret.
+        named = all(isinstance(column, str) for column in fixes.columns)
+        there = f": there are {', '.join(fixes.columns) or 'none'}" if named else ""
+        raise InputError(f"{argument}={name!r} {found}{there}")
     return fixes[name]
 
 
@@ -277,32 +309,116 @@ def _points(fixes: geopandas.GeoDataFrame) -> tuple[Floats, Floats, CRS]:
     kinds = shapely.get_type_id(geometry.array)
     if np.any(kinds > 0) and not np.any(kinds == 0):
         raise InputTypeError("fixes holds no point but other geometries: a fix is a point")
-    # NaN for what is no point.
-    return shapely.get_x(geometry.array), shapely.get_y(geometry.array), geometry.crs
+    x, y = np.full((2, len(kinds)), np.nan)
+    points = (kinds == 0) & ~shapely.is_empty(geometry.array)
+    places = np.asarray(geometry.array)[points]
+    x[points], y[points] = shapely.get_x(places), shapely.get_y(places)
+    return x, y, geometry.crs
 
 
 def _numbers(column: pd.Series[Any]) -> Floats:
     import pandas as pd
 
     if not pd.api.types.is_numeric_dtype(column.dtype):
-        column = pd.to_numeric(column, errors="coerce")
+        return number_each(column)
     return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
+def number_each(values: Iterable[Any]) -> Floats:
+    """Return numbers, in text too, as floats, each by itself; NaN for what is none."""
+    return np.array([_number(value) for value in values], np.float64)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, str):
+        return float(value) if _NUMBER.fullmatch(value) else math.nan
+    if isinstance(value, Real | Decimal) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except (OverflowError, ValueError, TypeError):
+            return math.nan
+    return math.nan
+
+
 def microseconds_of(column: pd.Series[Any]) -> Ints:
-    """Return times as microseconds; numbers are Unix seconds, the unreadable the least integer."""
+    """Return times as microseconds; numbers are Unix seconds, the unreadable `NO_TIME`.
+
+    What one row holds never changes how another is read.
+    """
     import pandas as pd
 
-    if pd.api.types.is_numeric_dtype(column.dtype):
-        seconds = _numbers(column)
-        usable = np.abs(seconds) < 2**43
-        micro = np.full(len(seconds), np.iinfo(np.int64).min)
-        micro[usable] = np.round(seconds[usable] * 1e6).astype(np.int64)
-        return micro
-    if not pd.api.types.is_datetime64_any_dtype(column.dtype):
-        column = pd.to_datetime(column, errors="coerce", utc=True, format="ISO8601")
+    kind = column.dtype
+    if isinstance(kind, pd.CategoricalDtype):
+        known = microseconds_of(pd.Series(column.cat.categories))
+        return np.append(known, NO_TIME)[column.cat.codes]
+    if pd.api.types.is_numeric_dtype(kind):
+        return _microseconds_of_seconds(_numbers(column))
+    if not pd.api.types.is_datetime64_any_dtype(kind):
+        return _microseconds_of_each(column.tolist())
+    if isinstance(kind, pd.ArrowDtype):
+        import pyarrow as pa
+
+        return microseconds_of_arrow(pa.chunked_array(column.array.__arrow_array__()))
     times = column.dt.tz_convert(None) if column.dt.tz is not None else column
-    return times.to_numpy("datetime64[us]").astype(np.int64)
+    return _microseconds_of_counts(times.to_numpy())
+
+
+def microseconds_of_arrow(column: Any) -> Ints:
+    """Return times as microseconds, from Arrow timestamps or dates."""
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(column.type):
+        unit, column = column.type.unit, column.cast(pa.int64())
+    elif pa.types.is_date64(column.type):
+        unit, column = "ms", column.cast(pa.int64())
+    else:
+        unit, column = "D", column.cast(pa.int32()).cast(pa.int64())
+    counts = column.fill_null(NO_TIME).to_numpy(zero_copy_only=False)
+    return _microseconds_of_counts(counts.view(f"M8[{unit}]"))
+
+
+def _microseconds_of_counts(times: NDArray[np.datetime64]) -> Ints:
+    """Return datetimes of any unit as microseconds, those too far away as `NO_TIME`."""
+    unit, counts = np.datetime_data(times.dtype)[0], times.view(np.int64)
+    if unit == "ns":
+        return np.where(counts == NO_TIME, NO_TIME, counts // 1000)
+    micro = np.full(len(counts), NO_TIME)
+    usable = np.abs(counts) < (1 << 63) // _MICROSECONDS[unit]
+    usable &= counts != NO_TIME  # whose absolute value is itself
+    micro[usable] = counts[usable] * _MICROSECONDS[unit]
+    return micro
+
+
+def _microseconds_of_seconds(seconds: Floats) -> Ints:
+    usable = np.abs(seconds) < 2**43
+    micro = np.full(len(seconds), NO_TIME)
+    micro[usable] = np.round(seconds[usable] * 1e6).astype(np.int64)
+    return micro
+
+
+def _microseconds_of_each(values: list[Any]) -> Ints:
+    """Return times of any kind as microseconds, each by itself: numbers first, then ISO text."""
+    import pandas as pd
+
+    micro = _microseconds_of_seconds(number_each(values))
+    text: dict[int, str] = {}
+    for i in np.flatnonzero(micro == NO_TIME).tolist():
+        value = values[i]
+        if isinstance(value, str):
+            # Words such as "now" are no times. To the microsecond, as one finer time would
+            # make pandas read all of them in units in which far ones do not fit.
+            if value.lstrip()[:1].isdigit() and not _NUMBER.fullmatch(value):
+                text[i] = re.sub(r"(\.\d{6})\d+", r"\1", value)
+        elif isinstance(value, date | np.datetime64):
+            try:
+                micro[i] = pd.Timestamp(value).to_datetime64().astype("M8[us]").astype(np.int64)
+            except (ValueError, OverflowError):
+                continue
+    if text:
+        written = pd.Series(list(text.values()), dtype=object)
+        read = pd.to_datetime(written, errors="coerce", utc=True, format="ISO8601")
+        micro[list(text)] = microseconds_of(read)
+    return micro
 
 
 def _usable(table: _Table, recipe: _Recipe) -> tuple[Floats, Floats, Any, Ints | None, Any]:
@@ -312,7 +428,7 @@ def _usable(table: _Table, recipe: _Recipe) -> tuple[Floats, Floats, Any, Ints |
     if table.crs.is_geographic:
         good &= on_the_globe(table.x, table.y)
     if table.when is not None:
-        good &= table.when != np.iinfo(np.int64).min
+        good &= table.when != NO_TIME
     x, y = _projected(table.x[good], table.y[good], table.crs, recipe.crs)
     here = (np.abs(x) < _ON_EARTH) & (np.abs(y) < _ON_EARTH)
     good[good] = here
@@ -324,17 +440,36 @@ def _usable(table: _Table, recipe: _Recipe) -> tuple[Floats, Floats, Any, Ints |
 def _ranked(users: pd.Series[Any]) -> tuple[Ints, Any]:
     """Return each row's user as a rank (-1 for none), and the users in order."""
     import pandas as pd
+    import pyarrow as pa
 
     if isinstance(users.dtype, pd.CategoricalDtype):
-        users = users.astype(users.cat.categories.dtype)
+        ranks, names = _ranked(pd.Series(users.cat.categories))
+        return np.append(ranks, -1)[users.cat.codes], names
     try:
         codes, names = pd.factorize(users, sort=True)
     except TypeError:
-        codes, names = pd.factorize(users)
-        order = sorted(range(len(names)), key=lambda i: (type(names[i]).__name__, repr(names[i])))
-        rank = np.append(np.argsort(order), -1)
-        codes, names = rank[codes], names.take(order)
+        codes, names = _ranked_by_name(users)
+    except pa.ArrowException:
+        raise _no_ids() from None
     return np.asarray(codes, np.int64), names
+
+
+def _ranked_by_name(users: pd.Series[Any]) -> tuple[Any, Any]:
+    """Return what `_ranked` does, for users of kinds that have no order."""
+    import pandas as pd
+
+    try:
+        codes, names = pd.factorize(users)
+    except TypeError:
+        raise _no_ids() from None
+    order = sorted(range(len(names)), key=lambda i: (type(names[i]).__name__, repr(names[i])))
+    return np.append(np.argsort(order), -1)[codes], names.take(order)
+
+
+def _no_ids() -> InputTypeError:
+    return InputTypeError(
+        "user_id must hold numbers or text, not lists or other values that cannot be compared"
+    )
 
 
 def _workers() -> int:

@@ -18,7 +18,16 @@ import numpy as np
 
 from dpregions.errors import InputError, InputTypeError
 from dpregions.fixes import on_the_globe
-from dpregions.io.tables import PARQUET, Skipped, column_names, numbers, standard, stream, times
+from dpregions.io.tables import (
+    PARQUET,
+    Skipped,
+    column_types,
+    id_type,
+    numbers,
+    standard,
+    stream,
+    times,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -216,11 +225,10 @@ class FixReader:
         done = 0
         for path in self._files:
             for chunk, wrong in stream(path, list(self._columns.values())):
-                rows = standard(chunk, self._columns)
-                done += len(rows)
-                known = rows["user_id"].notna().to_numpy()
-                wrong += int(np.count_nonzero(~known))
-                rows = rows[known].astype({"user_id": int} if order.numbered else {})
+                rows = standard(chunk, self._columns, order.ids)
+                done += chunk.num_rows
+                wrong += chunk.num_rows - len(rows)
+                rows = rows.astype({"user_id": int} if order.numbered else {})
                 yield self._sound(rows, wrong, _TABLE_CLOCK, count=turn == 0)
                 self._show((turn + min(1.0, done / max(1, order.rows))) / passes)
 
@@ -261,6 +269,7 @@ class _Order:
     clustered: bool
     numbered: bool
     rows: int
+    ids: Any  # their Arrow type, one for all files
 
 
 def _survey(files: list[Path], columns: dict[str, str]) -> _Order:
@@ -269,18 +278,11 @@ def _survey(files: list[Path], columns: dict[str, str]) -> _Order:
     last: Any = None
     clustered = True
     n_rows = 0
+    ids = id_type({path: column_types(path, columns)["user_id"] for path in files})
     for path in files:
-        names = column_names(path)
-        for argument in ("user_id", "lon", "lat"):
-            if columns[argument] not in names:
-                raise InputError(
-                    f"{argument}={columns[argument]!r} is no column of {path}: there are "
-                    f"{', '.join(names)}"
-                )
         for chunk, _ in stream(path, [columns["user_id"]]):
-            users = standard(chunk, {"user_id": columns["user_id"]})["user_id"]
-            n_rows += len(users)
-            known = users[users.notna()].to_numpy()
+            known = standard(chunk, {"user_id": columns["user_id"]}, ids)["user_id"].to_numpy()
+            n_rows += chunk.num_rows
             changes = known[np.append(True, known[1:] != known[:-1])[: len(known)]]
             for user in changes.tolist():
                 clustered = clustered and (user == last or user not in seen)
@@ -288,7 +290,7 @@ def _survey(files: list[Path], columns: dict[str, str]) -> _Order:
                 last = user
     # A CSV file does not say whether its ids are numbers; a Parquet file does.
     numbered = all(map(_is_whole_number, seen)) and not any(f.suffix in PARQUET for f in files)
-    return _Order(clustered, numbered, n_rows)
+    return _Order(clustered, numbered, n_rows, ids)
 
 
 def _whole_users(chunks: Iterable[pd.DataFrame], least: int) -> Iterator[pd.DataFrame]:
