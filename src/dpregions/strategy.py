@@ -28,7 +28,6 @@ from dpregions.hierarchy import (
     covert_fit,
     expected_letters,
 )
-from dpregions.noise_law import variance
 from dpregions.queries import signed_table
 
 if TYPE_CHECKING:
@@ -62,12 +61,15 @@ class Strategy:
 # Each word of a plan is a level below the total: the side of its blocks in cells, its letters
 # (a: all together, c: classes of similar size, l: each), and its weight in what is left.
 _PLANS = """
-sizes    1l10
+sizes    1a0 1l10
 sizes    2a0 1l10
 sizes    2a1 1l9
 sizes    2a3 1l7
 sizes    4a1 2a3 1l6
 sizes    4a2 1a3 1l5
+sizes    2a10 1l0
+sizes    4a10 1l0
+sizes    4a5 2a5 1l0
 """
 _PLANS_OF_MANY_SIZES = """
 sizes    2a4 2c6 1l0
@@ -77,9 +79,11 @@ sizes    2a3 2c1 1c6 1l0
 sizes    8a2 4a3 4c4 1l0
 """
 _PLANS_OF_SHAPES = """
-patterns 1l10
+patterns 2a0 1a0 1c0 1l10
 patterns 2a2 1l8
+patterns 1a0 1c3 1l7
 patterns 2a1 1c4 1l5
+patterns 4a1 2a1 1a1 1c3 1l4
 """
 _LETTERS: dict[str, Grouping] = {"a": "all", "c": "classes", "l": "letters"}
 
@@ -211,10 +215,10 @@ def simulate(
             values.append(None)
             variances.append(np.inf)
             continue
-        chance = -np.expm1(-share)
-        noise = rng.geometric(chance, len(exact)) - rng.geometric(chance, len(exact))
-        values.append(exact + noise)
-        variances.append(variance(1 / share))
+        # Continuous noise: regions may be fewer and epsilon larger here, where integer noise
+        # would vanish and the scaling would no longer hold.
+        values.append(exact + rng.laplace(0.0, 1 / share, len(exact)))
+        variances.append(2 / share**2)
     return Measured(tree, tuple(values), tuple(variances))
 
 
