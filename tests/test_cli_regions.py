@@ -1,28 +1,36 @@
 """The command `regions`: what it writes, says, refuses, and keeps to itself."""
 
+import io
 import json
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from types import SimpleNamespace
+from unittest import mock
 
 import geopandas
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from dpregions import cli_regions
-from dpregions.cli_regions import load_regions, regions, save_regions
-from dpregions.fixes import regions_from_fixes
-
-app = typer.Typer()
-app.command()(regions)
-app.command("nothing")(lambda: None)
+from dpregions import cli, cli_regions
+from dpregions.cli_regions import load_regions, save_regions
+from dpregions.fixes import UNIT_ATTRIBUTE, regions_from_fixes
 
 
 def run(*args):
-    return CliRunner().invoke(app, ["regions", *map(str, args)])
+    """Run the whole command line, which owns the messages and exit codes of errors."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["dpregions", "regions", *map(str, args)]),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        pytest.raises(SystemExit) as ended,
+    ):
+        cli.main()
+    said = {"stdout": out.getvalue(), "stderr": err.getvalue()}
+    return SimpleNamespace(exit_code=ended.value.code, output="".join(said.values()), **said)
 
 
 @pytest.fixture
@@ -55,7 +63,7 @@ def test_the_file_holds_the_regions_of_the_library(fixes, tmp_path):
     assert found["user_id"].tolist() == expected["user_id"].tolist()
     assert found.geometry.geom_equals(expected.geometry).all()
     assert found.crs == expected.crs
-    assert found.attrs["dpregions_unit"] == "user"
+    assert found.attrs == {UNIT_ATTRIBUTE: "user"}
 
 
 def test_around_a_place_is_its_utm_zone(fixes, tmp_path):
@@ -82,6 +90,24 @@ def test_the_unit_trajectory_lasts_in_the_file(fixes, tmp_path):
     assert load_regions(rewritten).attrs["dpregions_unit"] == "trajectory"
 
 
+def test_the_diameter_may_be_a_bare_number_in_units_of_the_crs(fixes, tmp_path):
+    for text, shown in (("2km", "2km across"), ("2000", "2000 units across")):
+        out = tmp_path / f"{text}.parquet"
+        args = ("--k", 20, "--max-diameter", text, "--crs", "EPSG:32632")
+        assert shown in run(fixes, "-o", out, *args).stdout
+    one, other = (load_regions(tmp_path / f"{text}.parquet") for text in ("2km", "2000"))
+    assert one.geometry.geom_equals(other.geometry).all()
+
+
+def test_a_file_cut_short_is_an_error_that_names_it(fixes, tmp_path):
+    path = tmp_path / "cut.csv.gz"
+    pd.read_csv(fixes).to_csv(path, index=False)
+    path.write_bytes(path.read_bytes()[:-99])
+    result = run(path, "-o", tmp_path / "o.parquet", *RECIPE)
+    assert result.exit_code == 2
+    assert "cut.csv.gz is cut short or damaged" in result.stderr
+
+
 def test_nothing_counted_is_printed_unless_the_report_is_asked_for(fixes, tmp_path):
     fixes.write_text(fixes.read_text() + "6,2008-05-01,9.0,400\n")
     out = tmp_path / "regions.parquet"
@@ -101,6 +127,10 @@ def test_nothing_counted_is_printed_unless_the_report_is_asked_for(fixes, tmp_pa
         (("--k", 0, "--max-diameter", "2km", "--crs", 32632), "k must be at least 1"),
         (("--k", 9, "--max-diameter", "2 leagues", "--crs", 32632), "is not a length"),
         (("--k", 9, "--max-diameter", "2km", "--crs", 4326), "geographic"),
+        (("--k", 9, "--max-diameter", "nan", "--crs", 32632), "must be a finite number"),
+        (("--k", 9, "--max-diameter", "2km", "--crs", 3857), "not metres on the ground"),
+        (("--k", 9, "--max-diameter", "2km", "--around", "9,nan"), "no place on Earth"),
+        (("--k", 9, "--max-diameter", "2km", "--around", "9,85"), "beyond UTM"),
         (("--k", 9, "--max-diameter", "2km"), "one of --crs and --around"),
         (("--k", 9, "--max-diameter", "2km", "--around", "here"), "is no place"),
         (("--k", 9, "--max-diameter", "2km", "--around", "500,1"), "no place on Earth"),

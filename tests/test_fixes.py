@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+from datetime import date, datetime
 from pathlib import Path
 
 import geopandas
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import shapely
 from hypothesis import given
@@ -17,7 +19,7 @@ from scipy.stats import gaussian_kde
 
 from dpregions import _density
 from dpregions.errors import CRSError, InputError, InputTypeError, PrivacyError
-from dpregions.fixes import regions_from_batches, regions_from_fixes
+from dpregions.fixes import NO_TIME, microseconds_of, regions_from_batches, regions_from_fixes
 
 UTM = "EPSG:32632"
 ORIGIN = np.array([500_000.0, 5_372_000.0])
@@ -319,6 +321,125 @@ def test_times_are_read_in_every_usual_form(kind):
         fixes, k=9, max_diameter="2km", crs=UTM, unit="trajectory", gap=pd.Timedelta("20min")
     )
     assert found["trajectory"].tolist() == [0, 1]
+
+
+times = st.one_of(
+    st.sampled_from(["oops", "20080202", "2008-02-30", "now", "", "nan", "1e400", " 7 ", "\u00b2"]),
+    st.sampled_from(["1600-01-01", "2008-02-02 13:33:52.123456789", "2008-02-02T13:33:52+08:00"]),
+    st.sampled_from([None, np.nan, pd.NaT, pd.NA, True, 10**400, b"7", np.timedelta64(1, "s")]),
+    st.sampled_from([date(2008, 2, 2), datetime(1600, 2, 2), np.datetime64("2008-02-02", "ns")]),
+    st.datetimes().map(str),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=5),
+)
+
+
+@given(st.lists(times, min_size=1, max_size=8))
+def test_what_one_time_is_never_changes_how_another_is_read(values):
+    together = microseconds_of(pd.Series(values, dtype=object))
+    alone = [microseconds_of(pd.Series([value], dtype=object))[0] for value in values]
+    assert together.tolist() == alone
+
+
+def test_times_are_numbers_then_iso_text_and_else_none():
+    values = ["20080202", "1700000000.5", "2008-02-02", 5, "2008-02-02T08:00+08:00", "now", [1]]
+    day = 1_201_910_400_000_000
+    expected = [20_080_202_000_000, 1_700_000_000_500_000, day, 5_000_000, day, NO_TIME, NO_TIME]
+    assert microseconds_of(pd.Series(values, dtype=object)).tolist() == expected
+    assert microseconds_of(pd.Series(["x", "7", None], dtype="category")).tolist() == [
+        NO_TIME,
+        7_000_000,
+        NO_TIME,
+    ]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.date32(), pa.date64(), pa.timestamp("s"), pa.timestamp("ns", "Asia/Shanghai")]
+)
+def test_times_may_be_arrows(kind):
+    column = pd.Series([date(2008, 2, 2), None], dtype=pd.ArrowDtype(pa.date32()))
+    column = column.astype(pd.ArrowDtype(kind))
+    midnight = 0 if "Asia" not in str(kind) else microseconds_of(column)[0] % 86_400_000_000
+    assert microseconds_of(column).tolist() == [1_201_910_400_000_000 + midnight, NO_TIME]
+    far = pd.Series(np.array([2**60, 1], "M8[s]"))
+    assert microseconds_of(far).tolist() == [NO_TIME, 1_000_000]
+
+
+def test_one_unreadable_time_loses_no_other_users_trajectory():
+    fixes = pd.concat([timed([0, 5, 90]), timed([0, 90], user=2)], ignore_index=True)
+    fixes["t"] = (fixes["t"].astype("int64") // 10**6).astype(object)
+    recipe = {"k": 9, "max_diameter": "2km", "crs": UTM, "unit": "trajectory", "gap": "20min"}
+    expected = regions_from_fixes(fixes, **recipe)
+    bad = pd.concat([timed([0], user=3).assign(t="oops"), fixes], ignore_index=True)
+    found = regions_from_fixes(bad, **recipe)
+    assert found["user_id"].tolist() == [1, 1, 2, 2]
+    assert found.geometry.geom_equals(expected.geometry).all()
+
+
+@pytest.mark.parametrize("kind", ["Int64", "int64[pyarrow]", "category", "Int64 category", object])
+def test_large_ids_stay_apart_beside_a_missing_one(kind):
+    fixes = pd.DataFrame({"lon": 9 + np.arange(5) / 100, "lat": 48.5})
+    ids = [2**60 + 2, 2**60 + 1, None, 2**60, 2**60 + 1]
+    if "category" in str(kind):
+        whole = pd.Index(sorted({i for i in ids if i}), dtype="Int64" if "I" in kind else "int64")
+        fixes["user_id"] = pd.Categorical(ids, categories=whole)
+    else:
+        fixes["user_id"] = pd.Series(ids, dtype=kind)
+    found = regions_from_fixes(fixes, k=9, max_diameter="2km", crs=UTM)
+    assert found["user_id"].tolist() == [2**60, 2**60 + 1, 2**60 + 2]
+    clean = fixes[fixes["user_id"].notna()].astype({"user_id": "int64"})
+    expected = regions_from_fixes(clean, k=9, max_diameter="2km", crs=UTM)
+    assert found.geometry.geom_equals(expected.geometry).all()
+
+
+def test_batches_of_other_types_keep_large_ids_apart():
+    first, second = table((2**60, [(9.0, 48.5)])), table((2**60 + 1, [(9.0, 48.5)]))
+    third = table((0.5, [(9.0, 48.5)]))
+    empty = table((None, [(9.0, 48.5)]))
+    found = regions_from_batches([empty, first, second, third], **RECIPE)
+    assert found["user_id"].tolist() == [0.5, 2**60, 2**60 + 1]
+    assert regions_from_batches([empty, first, second], **RECIPE)["user_id"].dtype == "int64"
+    assert regions_from_batches([empty, empty], **RECIPE).empty
+
+
+@pytest.mark.parametrize(
+    "ids", [[[7], [8]], pd.array([[7], [8]], pd.ArrowDtype(pa.list_(pa.int8())))]
+)
+def test_ids_that_cannot_be_compared_are_refused_without_a_value(ids):
+    fixes = pd.DataFrame({"user_id": ids, "lon": 9.0, "lat": 48.5})
+    with pytest.raises(InputTypeError, match="user_id must hold numbers or text") as caught:
+        regions_from_fixes(fixes, **RECIPE)
+    assert "7" not in str(caught.value)
+
+
+def test_column_names_that_are_no_text_are_not_listed():
+    record = table((1, [(9.0, 48.5)])).rename(columns={"lat": 48.4931})
+    with pytest.raises(InputError, match="lat='lat' is no column") as caught:
+        regions_from_fixes(record, **RECIPE)
+    assert "48" not in str(caught.value)
+
+
+def test_empty_and_missing_points_are_bad_rows():
+    fixes = in_metres([(0, 0), (5, 0), (0, 5)])
+    expected = regions_from_fixes(fixes, **RECIPE).geometry[0]
+    odd = [shapely.Point(), None, shapely.LineString([(0, 0), (1, 1)])]
+    more = geopandas.GeoDataFrame({"user_id": 0}, geometry=odd, crs=UTM, index=range(3))
+    found = regions_from_fixes(pd.concat([more, fixes]), **RECIPE)
+    assert found.geometry[0].equals(expected)
+
+
+@pytest.mark.parametrize(
+    "crs", [3857, 3395, "+proj=merc", "+proj=webmerc +datum=WGS84", "EPSG:3857+5773"]
+)
+def test_mercators_of_the_world_are_refused(crs):
+    with pytest.raises(CRSError, match=r"not metres on the ground; .*Grid\.around"):
+        regions_from_fixes(GOOD, **{**RECIPE, "crs": crs})
+
+
+@pytest.mark.parametrize("crs", [32632, 2056, 3001, "+proj=utm +zone=32 +towgs84=1,2,3"])
+def test_other_projected_crs_are_taken(crs):
+    assert regions_from_fixes(GOOD, **{**RECIPE, "crs": crs}).crs == crs
 
 
 def test_batches_make_the_regions_of_the_whole_table():

@@ -1,9 +1,12 @@
 """Readers: every user whole in one batch, bad lines skipped, figures in the report alone."""
 
 import gzip
+import io
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -273,7 +276,7 @@ def test_unusable_paths_and_options_are_clear_errors(tmp_path, tdrive):
         (lambda: read_fixes(tdrive), "several formats"),
         (lambda: read_fixes(tdrive, format="geolife"), "no fixes found"),
         (lambda: read_fixes(table, batch_fixes=0), "batch_fixes"),
-        (lambda: list(read_fixes(table, lon="x")), "lon='x' is no column of .*user_id"),
+        (lambda: list(read_fixes(table, lon="x")), "lon='x' is no column of .*header"),
     ]:
         with pytest.raises(InputError, match=words):
             call()
@@ -306,3 +309,163 @@ def test_compressed_csv_is_a_table(tmp_path):
     with gzip.open(path, "wt") as file:
         file.write("user_id,lon,lat\n1,9,48\n")
     assert len(all_of(read_fixes(path))) == 1
+
+
+@pytest.mark.parametrize("damage", ["cut", "garbled", "not compressed"])
+def test_damaged_compression_is_a_clear_error(tmp_path, damage):
+    path = write(fixes_table(n=9000), tmp_path / "a.csv.gz")
+    data = bytearray(path.read_bytes())
+    if damage == "garbled":
+        data[2000:2400] = bytes(400)
+    path.write_bytes({"cut": data[:-500], "garbled": data}.get(damage, b"user_id,lon,lat\n"))
+    with pytest.raises(InputError, match=r"a\.csv\.gz is cut short or damaged"):
+        list(read_fixes(path))
+
+
+def test_a_file_without_a_header_is_told_so_without_its_first_record(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("a,1700000000,9.00013,48.49231\nb,1700000000,9.1,48.5\n")
+    with pytest.raises(InputError, match="is there a header") as caught:
+        list(read_fixes(path))
+    assert not any(secret in str(caught.value) for secret in ("9.000", "48.49", "17000"))
+    table = write(fixes_table(), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"lon='x' is no column of .*: there are user_id, t, lon"):
+        list(read_fixes(table, lon="x"))
+
+
+@pytest.mark.parametrize("name", ["user_id", "lon", "lat", "t"])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_needed_column_that_is_there_twice_is_refused(tmp_path, name, suffix):
+    table = pa.Table.from_pandas(fixes_table(), preserve_index=False)
+    table = table.append_column("spare", pa.array(["x"] * len(table)))
+    names = [name if column == "spare" else column for column in table.column_names]
+    path = tmp_path / f"a.{suffix}"
+    if suffix == "csv":
+        frame = table.to_pandas()
+        frame.columns = names
+        frame.to_csv(path, index=False)
+    else:
+        pq.write_table(table.rename_columns(names), path)
+    with pytest.raises(InputError, match="names several columns of"):
+        list(read_fixes(path))
+
+
+@pytest.mark.parametrize("name", ["user_id", "lon", "lat", "t"])
+@pytest.mark.parametrize("kind", ["list", "struct"])
+def test_nested_columns_are_refused_without_a_value(tmp_path, name, kind):
+    table = pa.Table.from_pandas(fixes_table(), preserve_index=False)
+    values = [[777] if kind == "list" else {"a": 777}] * len(table)
+    table = table.set_column(table.column_names.index(name), name, pa.array(values))
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(InputTypeError, match=r"holds (list|struct)") as caught:
+        list(read_fixes(tmp_path / "a.parquet"))
+    assert "777" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.date32(),
+        pa.date64(),
+        pa.timestamp("ns", "Asia/Shanghai"),
+        pa.dictionary(pa.int8(), pa.string()),
+    ],
+)
+def test_times_of_every_type_are_read(tmp_path, kind):
+    table = pa.table({"user_id": [1, 1], "lon": [9.0, 9.0], "lat": [48.5, 48.5]})
+    day = pa.array(["2008-02-02", None]).cast(kind if "dict" in str(kind) else pa.date32())
+    pq.write_table(table.append_column("t", day.cast(kind)), tmp_path / "a.parquet")
+    found = all_of(read_fixes(tmp_path / "a.parquet"))
+    assert found["t"].dt.floor("D").tolist() == [pd.Timestamp("2008-02-02")]
+
+
+@pytest.mark.parametrize("kind", ["string_view", "uint64", "float16", "decimal128", "bool", "date"])
+def test_ids_of_every_plain_type_are_read(tmp_path, kind):
+    ids = {
+        "string_view": pa.array(["a", "b", "", None], pa.string()).cast(pa.string_view()),
+        "uint64": pa.array([2**63 + 1, 2**63 + 2, None, None], pa.uint64()),
+        "float16": pa.array(np.array([1, 2, np.nan, np.nan], np.float16)),
+        "decimal128": pa.array([1, 2, None, None]).cast(pa.decimal128(30, 2)),
+        "bool": pa.array([True, False, None, None]),
+        "date": pa.array([1, 2, None, None], pa.int32()).cast(pa.date32()),
+    }[kind]
+    table = pa.table({"user_id": ids, "lon": [9.0] * 4, "lat": [48.5] * 4})
+    pq.write_table(table, tmp_path / "a.parquet")
+    found = all_of(read_fixes(tmp_path / "a.parquet", batch_fixes=1))
+    assert found["user_id"].tolist() == ids[:2].to_pylist()
+
+
+@pytest.mark.parametrize("sort", [True, False], ids=["sorted", "scattered"])
+def test_large_ids_stay_apart_beside_a_row_without_one(tmp_path, monkeypatch, sort):
+    monkeypatch.setattr(tables, "CHUNK_ROWS", 7)
+    table = fixes_table(n=90, sort=sort)
+    table["user_id"] += 2**60
+    recipe = {"k": 20, "max_diameter": "1km", "crs": 32632}
+    expected = regions_from_fixes(table, **recipe)
+    nobody = table.iloc[:1].astype({"user_id": "Int64"}).assign(user_id=pd.NA)
+    rows = pd.concat([table[:40].astype({"user_id": "Int64"}), nobody, table[40:]])
+    reader = read_fixes(write(rows, tmp_path / "a.parquet"), batch_fixes=20)
+    found = regions_from_batches(reader, **recipe)
+    assert found["user_id"].dtype == "int64"
+    assert found["user_id"].tolist() == expected["user_id"].tolist()
+    assert found.geometry.geom_equals(expected.geometry).all()
+    assert reader.report.wrong_fields == 1
+
+
+def test_ids_of_two_files_have_one_type_or_are_refused(tmp_path):
+    def ids(name, kind):
+        table = pa.table({"user_id": pa.array([-1, 7]).cast(kind), "lon": [9.0] * 2})
+        pq.write_table(table.append_column("lat", table["lon"]), tmp_path / name)
+
+    ids("a.parquet", pa.int32())
+    ids("b.parquet", pa.int64())
+    batches = list(read_fixes(tmp_path, batch_fixes=1))
+    assert sum(part["user_id"].nunique() for part in batches) == 2
+    ids("b.parquet", pa.float64())
+    with pytest.raises(InputError, match=r"double in .*b\.parquet and int32 in .*a\.parquet"):
+        list(read_fixes(tmp_path))
+
+
+good_rows = st.lists(
+    st.tuples(
+        st.integers(0, 3),
+        st.one_of(
+            st.integers(1_200_000_000, 1_200_009_999).map(str),
+            st.just("20080202"),
+            st.sampled_from(["2008-02-02", "2008-02-02 13:33:52.5", "2008-02-02T13:33:52Z"]),
+        ),
+        st.floats(8.99, 9.01).map(repr),
+        st.floats(48.49, 48.51).map(repr),
+    ),
+    min_size=1,
+    max_size=8,
+)
+bad_rows = st.tuples(
+    st.just(9),
+    st.sampled_from(["oops", "", "20080202", "2008-02-02", "1200000000", "now"]),
+    st.sampled_from(["9", "here", "", " 9.0", "nan", "+9"]),
+    st.sampled_from(["48.5", "?", "400", "1e999"]),
+)
+
+
+@given(good_rows, bad_rows, st.integers(0, 8))
+def test_one_bad_row_changes_no_other_users_fixes(tmp_path_factory, good, bad, place):
+    folder = tmp_path_factory.mktemp("rows")
+
+    def others(rows):
+        path = folder / "a.csv"
+        lines = ["user_id,t,lon,lat", *(",".join(map(str, row)) for row in rows)]
+        path.write_text("\n".join(lines) + "\n")
+        found = pd.concat([pd.DataFrame({"user_id": [9]}), *read_fixes(path)])
+        return found[found["user_id"] != 9].to_numpy().tolist()
+
+    assert others([*good[:place], bad, *good[place:]]) == others(good)
+
+
+def test_clean_text_is_read_whole_or_in_part():
+    text = "abc\u00e9" * 9
+    data = text.encode() + b"\xff"
+    assert tables._CleanText(io.BytesIO(data)).read().decode() == text + "\ufffd"
+    parts = tables._CleanText(io.BytesIO(data))
+    assert parts.read(4) + parts.read(-1) == (text + "\ufffd").encode()
+    assert parts.read() == parts.read(5) == b""

@@ -175,6 +175,10 @@ def _post_process(
     )
 
 
+CLUMPING = 0.4
+"""How much regions keep together within a part that was not measured further, so that they
+fall the same way: 0 not at all, 1 entirely."""
+
 SHAPE_CROWD, SHAPE_DOUBT = 2.0, 1.0
 """How shapes stray from the prior: regions that are alike fall the same way, so their chance
 has more variance than independent ones have, by the first; and the prior's chances may be off,
@@ -191,9 +195,31 @@ def deviations(measurements: Measurements, signs: NDArray[np.int8]) -> tuple[flo
     noise = query_variance(measurements.measured, chance, measurements.expected)
     if buckets.alphabet == "patterns":
         return math.sqrt(noise), 0.0
+    held, chance, filled = _touching(measurements, chance)
+    either = np.maximum(chance * (1 - chance), 0.0)
     # Regions fall either way by chance, and the prior as a whole may be off.
-    spread = float((measurements.held * np.maximum(chance * (1 - chance), 0.0)).sum())
-    return math.sqrt(noise), math.sqrt(SHAPE_CROWD * spread + (SHAPE_DOUBT * spread) ** 2)
+    spread = float((held * either).sum())
+    shape = SHAPE_CROWD * spread + (SHAPE_DOUBT * spread) ** 2
+    if filled:
+        shape = spread + CLUMPING * float((held**2 * either).sum())
+    return math.sqrt(noise), math.sqrt(shape)
+
+
+def _touching(
+    measurements: Measurements, chance: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], bool]:
+    """Return what the finest measured parts hold, and their regions' mean chance to touch.
+
+    And whether there is unmeasured detail below them.
+    """
+    measured, tree = measurements.measured, measurements.measured.hierarchy
+    finest = max(i for i, values in enumerate(measured.values) if values is not None)
+    if finest == len(tree.levels) - 1:
+        return measurements.held, chance, False
+    part, n, weight = tree.part[finest], tree.sizes[finest], measurements.expected
+    mean = np.bincount(part, weight * chance, n) / np.bincount(part, weight, n)
+    held = np.bincount(part, measurements.held, n).astype(np.float64, copy=False)
+    return held, mean, True
 
 
 def half_widths(
