@@ -360,8 +360,7 @@ def test_times_are_numbers_then_iso_text_and_else_none():
 def test_times_may_be_arrows(kind):
     column = pd.Series([date(2008, 2, 2), None], dtype=pd.ArrowDtype(pa.date32()))
     column = column.astype(pd.ArrowDtype(kind))
-    midnight = 0 if "Asia" not in str(kind) else microseconds_of(column)[0] % 86_400_000_000
-    assert microseconds_of(column).tolist() == [1_201_910_400_000_000 + midnight, NO_TIME]
+    assert microseconds_of(column).tolist() == [pd.Timestamp(column[0]).value // 1000, NO_TIME]
     far = pd.Series(np.array([2**60, 1], "M8[s]"))
     assert microseconds_of(far).tolist() == [NO_TIME, 1_000_000]
 
