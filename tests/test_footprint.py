@@ -611,7 +611,9 @@ def test_the_choice_follows_the_workload():
     """Some budget, grid and number of regions exist where small and large sizes differ."""
     known = catalogue(3, 2 << 20)
     chosen = {
-        size: choose(known, 16, 16, epsilon=0.3, n_regions=4000.0, spent=0.02, sizes=[(size, size)])
+        size: choose(
+            known, 16, 16, epsilon=0.3, n_regions=30000.0, spent=0.02, sizes=[(size, size)]
+        )
         for size in (1, 8)
     }
     assert chosen[1] != chosen[8]

@@ -254,7 +254,7 @@ def test_post_processing_runs_in_a_process_that_never_saw_the_regions(tmp_path):
     grid = dpr.Grid(0, 0, 1, 6, 7)
     spread = np.random.default_rng(5).random((40, 2)) * 5
     regions = [shapely.box(x, y, x + 0.7, y + 1.2) for x, y in spread]
-    release = dpr.release(regions, grid, epsilon=2, max_diameter=2, user_id=None)
+    release = dpr.release(regions, grid, epsilon=2, max_diameter=2, method="paper", user_id=None)
     signed, counts = tmp_path / "signed.npy", tmp_path / "counts.npy"
     np.save(signed, release.signed)
     subprocess.run([sys.executable, "-c", AFTER_THE_NOISE, signed, counts], check=True)

@@ -15,6 +15,7 @@ from dpregions import footprint, paper
 from dpregions._version import __version__
 from dpregions.errors import InputError, InputTypeError, PrivacyError
 from dpregions.euler import EulerHistogram
+from dpregions.fixes import UNIT_ATTRIBUTE
 from dpregions.footprint import Measurements
 from dpregions.grid import Grid
 from dpregions.noise_law import sum_half_width, variance
@@ -51,7 +52,6 @@ Method = Literal["footprint", "paper"]
 METHODS: tuple[Method, ...] = ("footprint", "paper")
 
 TRAJECTORY_COLUMN = "trajectory"
-UNIT_ATTRIBUTE = "dpregions_unit"
 _TRAJECTORY_KEYS = ("user_id", TRAJECTORY_COLUMN)
 
 
