@@ -19,7 +19,8 @@ from scipy.stats import gaussian_kde
 
 from dpregions import _density
 from dpregions.errors import CRSError, InputError, InputTypeError, PrivacyError
-from dpregions.fixes import NO_TIME, microseconds_of, regions_from_batches, regions_from_fixes
+from dpregions.fixes import regions_from_batches, regions_from_fixes
+from dpregions.readings import NO_TIME, microseconds_of
 
 UTM = "EPSG:32632"
 ORIGIN = np.array([500_000.0, 5_372_000.0])

@@ -83,8 +83,8 @@ def regions(
     Example: dpregions regions taxis/ -o regions.parquet --k 163
     --max-diameter 2km --around 116.4,39.9
     """
+    from dpregions.crs import crs_label, read_crs
     from dpregions.fixes import regions_from_batches
-    from dpregions.grid import crs_label, read_crs
     from dpregions.io.traces import read_fixes
 
     target = read_crs(_one_crs(crs, around), "--crs")
@@ -161,7 +161,7 @@ def _one_crs(crs: str | None, around: str | None) -> Any:
         )
     if around is None:
         return crs
-    from dpregions.grid import utm_zone
+    from dpregions.crs import utm_zone
 
     try:
         lon, lat = (float(part) for part in around.split(","))

@@ -10,22 +10,20 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import date
-from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from dpregions.crs import crs_label, read_crs
 from dpregions.errors import CRSError, InputError, InputTypeError, PrivacyError
-from dpregions.grid import crs_label, read_crs
 from dpregions.lengths import positive_length
+from dpregions.readings import NO_TIME, microseconds_of, numbers_of
 
 if TYPE_CHECKING:
     import geopandas
@@ -44,12 +42,6 @@ UNIT_ATTRIBUTE = "dpregions_unit"
 
 _ON_EARTH = 1e9
 """Projected coordinates beyond this are no places, and their squares would lose digits."""
-
-NO_TIME = np.iinfo(np.int64).min
-"""Stands for a time that is missing or cannot be read, in microseconds; NaT as an integer."""
-
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE)
-_MICROSECONDS = {"D": 86_400_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 @dataclass(frozen=True)
@@ -278,8 +270,8 @@ def _read_table(fixes: Any, recipe: _Recipe) -> _Table:
     if isinstance(fixes, geopandas.GeoDataFrame):
         x, y, crs = _points(fixes)
     else:
-        x = _numbers(_column(fixes, recipe.lon, "lon"))
-        y = _numbers(_column(fixes, recipe.lat, "lat"))
+        x = numbers_of(_column(fixes, recipe.lon, "lon"))
+        y = numbers_of(_column(fixes, recipe.lat, "lat"))
         crs = read_crs(4326)
     return _Table(users, x, y, crs, when)
 
@@ -314,111 +306,6 @@ def _points(fixes: geopandas.GeoDataFrame) -> tuple[Floats, Floats, CRS]:
     places = np.asarray(geometry.array)[points]
     x[points], y[points] = shapely.get_x(places), shapely.get_y(places)
     return x, y, geometry.crs
-
-
-def _numbers(column: pd.Series[Any]) -> Floats:
-    import pandas as pd
-
-    if not pd.api.types.is_numeric_dtype(column.dtype):
-        return number_each(column)
-    return column.to_numpy(dtype=np.float64, na_value=np.nan)
-
-
-def number_each(values: Iterable[Any]) -> Floats:
-    """Return numbers, in text too, as floats, each by itself; NaN for what is none."""
-    return np.array([_number(value) for value in values], np.float64)
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, str):
-        return float(value) if _NUMBER.fullmatch(value) else math.nan
-    if isinstance(value, Real | Decimal) and not isinstance(value, bool):
-        try:
-            return float(value)
-        except (OverflowError, ValueError, TypeError):
-            return math.nan
-    return math.nan
-
-
-def microseconds_of(column: pd.Series[Any]) -> Ints:
-    """Return times as microseconds; numbers are Unix seconds, the unreadable `NO_TIME`.
-
-    What one row holds never changes how another is read.
-    """
-    import pandas as pd
-
-    kind = column.dtype
-    if isinstance(kind, pd.CategoricalDtype):
-        known = microseconds_of(pd.Series(column.cat.categories))
-        return np.append(known, NO_TIME)[column.cat.codes]
-    if pd.api.types.is_numeric_dtype(kind):
-        return _microseconds_of_seconds(_numbers(column))
-    if not pd.api.types.is_datetime64_any_dtype(kind):
-        return _microseconds_of_each(column.tolist())
-    if isinstance(kind, pd.ArrowDtype):
-        import pyarrow as pa
-
-        return microseconds_of_arrow(pa.chunked_array(column.array.__arrow_array__()))
-    times = column.dt.tz_convert(None) if column.dt.tz is not None else column
-    return _microseconds_of_counts(times.to_numpy())
-
-
-def microseconds_of_arrow(column: Any) -> Ints:
-    """Return times as microseconds, from Arrow timestamps or dates."""
-    import pyarrow as pa
-
-    if pa.types.is_timestamp(column.type):
-        unit, column = column.type.unit, column.cast(pa.int64())
-    elif pa.types.is_date64(column.type):
-        unit, column = "ms", column.cast(pa.int64())
-    else:
-        unit, column = "D", column.cast(pa.int32()).cast(pa.int64())
-    counts = column.fill_null(NO_TIME).to_numpy(zero_copy_only=False)
-    return _microseconds_of_counts(counts.view(f"M8[{unit}]"))
-
-
-def _microseconds_of_counts(times: NDArray[np.datetime64]) -> Ints:
-    """Return datetimes of any unit as microseconds, those too far away as `NO_TIME`."""
-    unit, counts = np.datetime_data(times.dtype)[0], times.view(np.int64)
-    if unit == "ns":
-        return np.where(counts == NO_TIME, NO_TIME, counts // 1000)
-    micro = np.full(len(counts), NO_TIME)
-    usable = np.abs(counts) < (1 << 63) // _MICROSECONDS[unit]
-    usable &= counts != NO_TIME  # whose absolute value is itself
-    micro[usable] = counts[usable] * _MICROSECONDS[unit]
-    return micro
-
-
-def _microseconds_of_seconds(seconds: Floats) -> Ints:
-    usable = np.abs(seconds) < 2**43
-    micro = np.full(len(seconds), NO_TIME)
-    micro[usable] = np.round(seconds[usable] * 1e6).astype(np.int64)
-    return micro
-
-
-def _microseconds_of_each(values: list[Any]) -> Ints:
-    """Return times of any kind as microseconds, each by itself: numbers first, then ISO text."""
-    import pandas as pd
-
-    micro = _microseconds_of_seconds(number_each(values))
-    text: dict[int, str] = {}
-    for i in np.flatnonzero(micro == NO_TIME).tolist():
-        value = values[i]
-        if isinstance(value, str):
-            # Words such as "now" are no times. To the microsecond, as one finer time would
-            # make pandas read all of them in units in which far ones do not fit.
-            if value.lstrip()[:1].isdigit() and not _NUMBER.fullmatch(value):
-                text[i] = re.sub(r"(\.\d{6})\d+", r"\1", value)
-        elif isinstance(value, date | np.datetime64):
-            try:
-                micro[i] = pd.Timestamp(value).to_datetime64().astype("M8[us]").astype(np.int64)
-            except (ValueError, OverflowError):
-                continue
-    if text:
-        written = pd.Series(list(text.values()), dtype=object)
-        read = pd.to_datetime(written, errors="coerce", utc=True, format="ISO8601")
-        micro[list(text)] = microseconds_of(read)
-    return micro
 
 
 def _usable(table: _Table, recipe: _Recipe) -> tuple[Floats, Floats, Any, Ints | None, Any]:

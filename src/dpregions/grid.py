@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from dpregions.errors import CRSError, DPRegionsWarning, GridError, InputError, InputTypeError
+from dpregions.crs import crs_label, projected_crs, utm_zone
+from dpregions.errors import DPRegionsWarning, GridError, InputError, InputTypeError
 from dpregions.lengths import exact, positive_length
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Grid:
         n_cols: int,
         crs: Any = None,
     ) -> None:
-        crs = _projected_crs(crs)
+        crs = projected_crs(crs)
         cell = positive_length(cell_size, name="cell_size", crs=crs)
         values = {
             "xmin": _finite("xmin", xmin),
@@ -124,7 +125,7 @@ class Grid:
                 f"lon={lon}, lat={lat} is no place on Earth: lon must be within -180..180 and "
                 f"lat within -90..90 (are the two swapped?)"
             )
-        crs = _projected_crs(utm_zone(lon, lat) if crs is None else crs)
+        crs = projected_crs(utm_zone(lon, lat) if crs is None else crs)
         cell = positive_length(cell_size, name="cell_size", crs=crs)
         n = math.ceil(positive_length(side, name="side", crs=crs) / cell)
         x, y = Transformer.from_crs(4326, crs, always_xy=True).transform(lon, lat)
@@ -164,7 +165,7 @@ class Grid:
         >>> Grid.from_bounds(0, 0, 2.1, 1.4, cell_size=0.7).shape
         (2, 3)
         """
-        crs = _projected_crs(crs)
+        crs = projected_crs(crs)
         bounds = {"xmin": xmin, "ymin": ymin, "xmax": xmax, "ymax": ymax}
         x0, y0, x1, y1 = (exact(_finite(name, value)) for name, value in bounds.items())
         if x1 <= x0 or y1 <= y0:
@@ -382,46 +383,6 @@ def memory_bytes() -> float:
         return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, ValueError, OSError):
         return math.inf
-
-
-def utm_zone(lon: float, lat: float) -> int:
-    """Return the EPSG code of the WGS 84 / UTM zone of a place."""
-    if not -80 <= lat <= 84:
-        raise GridError(f"lat={lat} lies beyond UTM (-80..84): give a projected `crs` for the pole")
-    zone = min(int((lon + 180) // 6) + 1, 60)
-    return (32600 if lat >= 0 else 32700) + zone
-
-
-def crs_label(crs: CRS) -> str:
-    """Return the short name of a CRS: its authority code where it has one."""
-    authority = crs.to_authority()
-    return ":".join(authority) if authority else crs.name
-
-
-def read_crs(value: Any, name: str = "crs") -> CRS:
-    """Return a `pyproj.CRS`, or raise our error with the value."""
-    from pyproj import CRS
-    from pyproj.exceptions import CRSError as UnreadableCRS
-
-    try:
-        return CRS.from_user_input(value)
-    except UnreadableCRS as error:
-        raise CRSError(f"{name}={value!r} is no CRS that pyproj reads: {error}") from None
-
-
-def _projected_crs(value: Any) -> CRS | None:
-    if value is None:
-        return None
-    crs = read_crs(value)
-    if crs.is_geographic:
-        raise CRSError(
-            f"{crs_label(crs)} ({crs.name}) is geographic: its degrees are not lengths, so its "
-            f"cells are not squares. Use Grid.around(lon, lat, side=..., cell_size=...), which "
-            f"picks the UTM zone, or another projected CRS"
-        )
-    if not (crs.is_projected or crs.is_engineering):
-        raise CRSError(f"{crs_label(crs)} ({crs.name}) is not a projected CRS")
-    return crs
 
 
 def _fraction(text: object) -> Fraction | None:

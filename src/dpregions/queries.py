@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpregions.crs import crs_label, read_crs
 from dpregions.errors import (
     ApproximateCountWarning,
     CRSError,
@@ -26,7 +27,7 @@ from dpregions.errors import (
     OutsideAreaWarning,
     QueryError,
 )
-from dpregions.grid import REACH, STEPS, Grid, crs_label, read_crs
+from dpregions.grid import REACH, STEPS, Grid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -342,7 +343,7 @@ def _reproject_shapes(
         return shapes
     import shapely
 
-    from dpregions.regions import reproject
+    from dpregions.crs import reproject
 
     target = grid.crs
     return np.asarray(shapely.transform(shapes, lambda xy: reproject(xy, source, target)))

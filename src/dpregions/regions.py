@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from dpregions.crs import crs_label, read_crs, reproject
 from dpregions.errors import CRSError, InputError, InputTypeError
-from dpregions.grid import REACH, STEPS, Grid, crs_label, read_crs
+from dpregions.grid import REACH, STEPS, Grid
 
 if TYPE_CHECKING:
     import pyarrow
@@ -166,22 +167,6 @@ def _decoded(wkb: NDArray[np.object_]) -> NDArray[np.object_]:
             return np.asarray(shapely.from_wkb(wkb, on_invalid="ignore"))
         except NotImplementedError:  # a curve is among them, which shapely refuses
             return _object_array(map(one, wkb))
-
-
-def reproject(coords: NDArray[np.float64], source: CRS, target: CRS) -> NDArray[np.float64]:
-    """Return points in another CRS (x, y order); infinite where there is no such place."""
-    if source.equals(target, ignore_axis_order=True):
-        return coords
-    from pyproj import Transformer
-    from pyproj.exceptions import ProjError
-
-    try:
-        transformer = Transformer.from_crs(source, target, always_xy=True)
-    except ProjError:
-        raise CRSError(
-            f"{crs_label(source)} cannot be transformed to {crs_label(target)}"
-        ) from None
-    return np.stack(transformer.transform(coords[:, 0], coords[:, 1]), axis=-1)
 
 
 def match_crs(crs: CRS | None, grid: Grid, what: str, remedy: str) -> None:

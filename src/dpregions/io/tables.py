@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpregions.errors import InputError, InputTypeError
-from dpregions.fixes import microseconds_of, microseconds_of_arrow, number_each
+from dpregions.readings import microseconds_of, microseconds_of_arrow, number_each
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -56,8 +56,8 @@ def plot_extraction(
     except ImportError:
         raise MissingExtraError("matplotlib", "plot") from None
     from dpregions import _density
+    from dpregions.crs import read_crs
     from dpregions.fixes import regions_from_fixes
-    from dpregions.grid import read_crs
     from dpregions.lengths import positive_length
 
     alone = fixes.assign(**{_USER: 0})

@@ -1,0 +1,73 @@
+"""Coordinate reference systems: read, named, checked, and points taken from one to another.
+
+Every CRS question of the library is answered here; what a grid needs of one is in `grid.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpregions.errors import CRSError, GridError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from pyproj import CRS
+
+
+def utm_zone(lon: float, lat: float) -> int:
+    """Return the EPSG code of the WGS 84 / UTM zone of a place."""
+    if not -80 <= lat <= 84:
+        raise GridError(f"lat={lat} lies beyond UTM (-80..84): give a projected `crs` for the pole")
+    zone = min(int((lon + 180) // 6) + 1, 60)
+    return (32600 if lat >= 0 else 32700) + zone
+
+
+def crs_label(crs: CRS) -> str:
+    """Return the short name of a CRS: its authority code where it has one."""
+    authority = crs.to_authority()
+    return ":".join(authority) if authority else crs.name
+
+
+def read_crs(value: Any, name: str = "crs") -> CRS:
+    """Return a `pyproj.CRS`, or raise our error with the value."""
+    from pyproj import CRS
+    from pyproj.exceptions import CRSError as UnreadableCRS
+
+    try:
+        return CRS.from_user_input(value)
+    except UnreadableCRS as error:
+        raise CRSError(f"{name}={value!r} is no CRS that pyproj reads: {error}") from None
+
+
+def projected_crs(value: Any) -> CRS | None:
+    """Return a projected `pyproj.CRS`, None for None; refuse degrees, with the remedy."""
+    if value is None:
+        return None
+    crs = read_crs(value)
+    if crs.is_geographic:
+        raise CRSError(
+            f"{crs_label(crs)} ({crs.name}) is geographic: its degrees are not lengths, so its "
+            f"cells are not squares. Use Grid.around(lon, lat, side=..., cell_size=...), which "
+            f"picks the UTM zone, or another projected CRS"
+        )
+    if not (crs.is_projected or crs.is_engineering):
+        raise CRSError(f"{crs_label(crs)} ({crs.name}) is not a projected CRS")
+    return crs
+
+
+def reproject(coords: NDArray[np.float64], source: CRS, target: CRS) -> NDArray[np.float64]:
+    """Return points in another CRS (x, y order); infinite where there is no such place."""
+    if source.equals(target, ignore_axis_order=True):
+        return coords
+    from pyproj import Transformer
+    from pyproj.exceptions import ProjError
+
+    try:
+        transformer = Transformer.from_crs(source, target, always_xy=True)
+    except ProjError:
+        raise CRSError(
+            f"{crs_label(source)} cannot be transformed to {crs_label(target)}"
+        ) from None
+    return np.stack(transformer.transform(coords[:, 0], coords[:, 1]), axis=-1)
