@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 Alphabet = Literal["sizes", "patterns"]
 
-LIMIT = 1 << 26
-"""Most buckets of one mechanism: beyond, its arrays no longer fit a usual machine."""
+LIMIT = 1 << 23
+"""Most buckets of one mechanism: each gets noise of its own, a few microseconds a draw."""
 
 MOST_CELLS_WIDE = 24
 """Widest footprint: beyond, the catalogue of patterns no longer fits a usual machine."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from dpregions.errors import InputError, InputTypeError
-from dpregions.grid import Grid, memory_bytes
+from dpregions.grid import Grid, check_grid, memory_bytes
 from dpregions.queries import (
     checked_rectangle,
     select,
@@ -117,6 +117,7 @@ class EulerHistogram:
         crs : optional
             The CRS of regions that carry none (bare arrays).
         """
+        check_grid(grid)
         check_oversize(oversize)
         bound = None if max_diameter is None else Bound.of(grid, max_diameter, oversize)
         source = read_regions(regions, user_id=user_id, crs=crs)

@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from numbers import Real
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -229,8 +230,11 @@ def half_widths(
 
     A sum of noise lies between one Laplace draw and a normal variable: the wider is taken.
     """
-    if not 0 < confidence < 1:
-        raise PrivacyError(f"confidence must lie between 0 and 1, got {confidence!r}")
+    if not isinstance(confidence, Real) or not 0 < confidence < 1:
+        raise PrivacyError(
+            f"confidence must lie strictly between 0 and 1, got {confidence!r}: write 0.95 for "
+            f"95 percent"
+        )
     normal = NormalDist().inv_cdf((1 + confidence) / 2)
     laplace = -math.log(1 - confidence) / math.sqrt(2)
     return np.hypot(max(normal, laplace) * noise, normal * shape)

@@ -377,6 +377,14 @@ class Grid:
         return f"Grid({fields}, n_rows={self.n_rows}, n_cols={self.n_cols}{crs})"
 
 
+def check_grid(grid: object) -> None:
+    """Refuse what is no `Grid`, where one is needed."""
+    if not isinstance(grid, Grid):
+        raise InputTypeError(
+            f"grid must be a Grid, got {type(grid).__name__}: the order is (regions, grid, ...)"
+        )
+
+
 def memory_bytes() -> float:
     """Return the machine's memory, infinite where it does not tell."""
     try:

@@ -182,7 +182,9 @@ def _warn(selection: Selection) -> None:
     n = selection.ranges.shape[1]
     which = "the query lies" if n == 1 else f"{outside} of {n} queries lie"
     if outside:
-        warn_outside(f"{which} wholly outside the grid's area: 0 counted there", stacklevel=4)
+        warn_outside(
+            f"{which} wholly outside the grid's area (or empty): 0 counted there", stacklevel=4
+        )
     if selection.masks:
         rough = len(selection.masks)
         which = "the query touches" if n == 1 else f"{rough} of {n} queries touch"

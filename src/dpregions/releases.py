@@ -17,7 +17,7 @@ from dpregions.errors import InputError, InputTypeError, PrivacyError
 from dpregions.euler import EulerHistogram
 from dpregions.fixes import UNIT_ATTRIBUTE
 from dpregions.footprint import Measurements
-from dpregions.grid import Grid
+from dpregions.grid import Grid, check_grid
 from dpregions.noise_law import sum_half_width, variance
 from dpregions.privacy import (
     Budget,
@@ -404,6 +404,7 @@ def release_with(
     crs: Any = None,
 ) -> Release:
     """Make a release with a given source of noise: the seam for studies, not for publishing."""
+    check_grid(grid)
     budget = Budget(epsilon)
     if method not in METHODS:
         raise PrivacyError(f"method={method!r} is unknown: use {' or '.join(map(repr, METHODS))}")
