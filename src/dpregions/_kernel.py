@@ -19,6 +19,7 @@ from numba import njit
 from dpregions.grid import LATTICE_BITS, REACH, STEPS
 
 _HALF = STEPS // 2
+_SMALL = 1 << 26
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX2 = np.uint64(0x94D049BB133111EB)
@@ -28,9 +29,13 @@ _MIX2 = np.uint64(0x94D049BB133111EB)
 def floor_muldiv(a, b, c):
     """Return floor(a * b / c) for c > 0, exactly, while the result stays below 2**50.
 
-    The float quotient is off by at most one; the remainder is small, so computing it modulo
-    2**64 gives it exactly even where the product does not fit.
+    A product below 2**52 is exact as a float, and its quotient's rounding is less than the
+    distance 1/c to the next whole number. Beyond, the float quotient is off by at most one; the
+    remainder is small, so computing it modulo 2**64 gives it exactly even where the product
+    does not fit.
     """
+    if -_SMALL < a < _SMALL and -_SMALL < b < _SMALL:
+        return np.int64(math.floor(float(a * b) / float(c)))
     q = np.int64(math.floor(float(a) * float(b) / float(c)))
     r = a * b - q * c
     while r < 0:

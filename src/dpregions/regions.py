@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyproj import CRS
 
-BATCH = 1 << 15
-"""Regions read at once: what a worker holds beside its histogram."""
+BATCH = 1 << 12
+"""Regions read at once: what a worker holds beside its histogram, and what a cache holds."""
 
 Oversize = Literal["shrink", "drop"]
 
