@@ -176,7 +176,7 @@ def _post_process(
     )
 
 
-CLUMPING = 0.4
+CLUMPING = 0.7
 """How much regions keep together within a part that was not measured further, so that they
 fall the same way: 0 not at all, 1 entirely."""
 
