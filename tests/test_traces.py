@@ -69,7 +69,7 @@ def test_the_report_has_the_exact_figures_and_says_that_they_are_not_private(tdr
     for shown in (str(report), repr(report)):
         assert "exact, not private, do not publish" in shown
         assert "skipped 8 (72.7273%)" in shown
-    assert "11" not in repr(reader)
+    assert "11" not in repr(reader).split(" at 0x")[0]
 
 
 def test_reading_again_counts_anew(tdrive):
