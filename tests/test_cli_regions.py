@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from dpregions import cli, cli_regions
+from dpregions import cli, whole_files
 from dpregions.cli_regions import load_regions, save_regions
 from dpregions.fixes import UNIT_ATTRIBUTE, regions_from_fixes
 
@@ -169,7 +169,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_part(fixes, tmp_path, monkeyp
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(cli_regions.os, "replace", fail)
+    monkeypatch.setattr(whole_files.os, "replace", fail)
     result = run(fixes, "-o", out, *RECIPE)
     assert result.exit_code == 1
     assert result.stderr == "dpregions: failed: disk full\n"

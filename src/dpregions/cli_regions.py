@@ -8,18 +8,15 @@ was counted in the data, except in the curator's report that is asked for by nam
 from __future__ import annotations
 
 import json
-import math
-import os
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpregions.cli_options import progress_bar, read_length, read_place, refuse_output
 from dpregions.errors import InputError
+from dpregions.whole_files import SECRET, replacing
 
 if TYPE_CHECKING:
     import geopandas
@@ -88,8 +85,8 @@ def regions(
     from dpregions.io.traces import read_fixes
 
     target = read_crs(_one_crs(crs, around), "--crs")
-    _refuse_output(output, fixes)
-    with _progress_bar() as progress:
+    refuse_output(output, fixes)
+    with progress_bar("fixes to regions") as progress:
         reader = read_fixes(
             fixes,
             format=format.value,
@@ -100,7 +97,12 @@ def regions(
             progress=progress,
         )
         found = regions_from_batches(
-            reader, k=k, max_diameter=_length(max_diameter), crs=target, unit=unit.value, gap=gap
+            reader,
+            k=k,
+            max_diameter=read_length(max_diameter),
+            crs=target,
+            unit=unit.value,
+            gap=gap,
         )
     save_regions(found, output)
     facts = {
@@ -123,18 +125,12 @@ def save_regions(regions: geopandas.GeoDataFrame, path: Path) -> None:
 
     from dpregions.fixes import UNIT_ATTRIBUTE
 
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
-    try:
-        regions.to_parquet(name, index=False)
-        table = pq.read_table(name)
+    with replacing(path, mode=SECRET) as part:
+        regions.to_parquet(part, index=False)
+        table = pq.read_table(part)
         unit = str(regions.attrs.get(UNIT_ATTRIBUTE, "user"))
         metadata = {**(table.schema.metadata or {}), UNIT_ATTRIBUTE.encode(): unit.encode()}
-        pq.write_table(table.replace_schema_metadata(metadata), name, compression="zstd")
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        pq.write_table(table.replace_schema_metadata(metadata), part, compression="zstd")
 
 
 def load_regions(path: Path) -> geopandas.GeoDataFrame:
@@ -163,49 +159,7 @@ def _one_crs(crs: str | None, around: str | None) -> Any:
         return crs
     from dpregions.crs import utm_zone
 
-    try:
-        lon, lat = (float(part) for part in around.split(","))
-    except ValueError:
-        lon = lat = math.nan
-    if not (abs(lon) <= 180 and abs(lat) <= 90):
-        raise InputError(
-            f"--around {around!r} is no place on Earth: write LON,LAT in degrees, for example "
-            f"116.4,39.9"
-        )
-    return utm_zone(lon, lat)
-
-
-def _length(text: str) -> float | str:
-    """Return a bare number, in units of the CRS, as one; other text as it is."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _refuse_output(output: Path, inputs: list[Path]) -> None:
-    """Complain about the output before the work, not after it."""
-    if output.is_dir() or not output.absolute().parent.is_dir():
-        raise InputError(f"--output {output}: give a file in a folder that exists")
-    if output.exists() and any(path.exists() and output.samefile(path) for path in inputs):
-        raise InputError(f"--output {output} is one of the inputs: choose another name")
-
-
-@contextmanager
-def _progress_bar() -> Iterator[Callable[[float], None] | None]:
-    """Show the share done on a terminal; nothing else, as sizes and counts are secret."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("fixes to regions", total=1.0)
-        yield lambda done: bar.update(task, completed=done)
+    return utm_zone(*read_place(around))
 
 
 def _print_result(facts: dict[str, Any], report: Any, as_json: bool) -> None:
@@ -214,7 +168,7 @@ def _print_result(facts: dict[str, Any], report: Any, as_json: bool) -> None:
             facts = {**facts, "report": report.as_dict()}
         typer.echo(json.dumps(facts))
         return
-    bare = isinstance(_length(facts["max_diameter"]), float)
+    bare = isinstance(read_length(facts["max_diameter"]), float)
     typer.echo(
         f"Wrote {facts['output']}: one region a {facts['unit']}, at most {facts['max_diameter']}"
         f"{' units' if bare else ''} across, in {facts['crs']}. Keep it as secret as the fixes."

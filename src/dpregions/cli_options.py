@@ -1,0 +1,103 @@
+"""What several commands share: the grid's options, lengths, outputs, progress.
+
+Everything here speaks of options as they are typed (`--around`), not of Python's arguments.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpregions.errors import InputError
+
+if TYPE_CHECKING:
+    from dpregions.grid import Grid
+
+GridFile = Annotated[
+    Path | None,
+    typer.Option("--grid", help="The grid as JSON, as Grid.to_json and describe --json write it."),
+]
+Around = Annotated[
+    str | None,
+    typer.Option("--around", metavar="LON,LAT", help="Instead of --grid: the area's centre."),
+]
+Side = Annotated[str | None, typer.Option("--side", help="Side of the area, for example 20km.")]
+Cell = Annotated[str | None, typer.Option("--cell", help="Side of a cell, for example 1km.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Result as JSON.")]
+
+
+def read_grid(grid: Path | None, around: str | None, side: str | None, cell: str | None) -> Grid:
+    """Return the grid that --grid, or --around with --side and --cell, describe."""
+    from dpregions.grid import Grid
+
+    places = {"--around": around, "--side": side, "--cell": cell}
+    given = [name for name, value in places.items() if value is not None]
+    if (grid is None) == (not given):
+        raise InputError(
+            "give the public area by --grid FILE.json, or by --around LON,LAT --side 20km "
+            "--cell 1km"
+        )
+    if grid is not None:
+        try:
+            text = grid.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise InputError(f"--grid {grid}: there is no such file of JSON text") from None
+        return Grid.from_json(text)
+    missing = [name for name, value in places.items() if value is None]
+    if missing:
+        raise InputError(f"{', '.join(given)} needs {' and '.join(missing)} too")
+    assert around is not None and side is not None and cell is not None
+    lon, lat = read_place(around)
+    return Grid.around(lon, lat, side=read_length(side), cell_size=read_length(cell))
+
+
+def read_place(around: str) -> tuple[float, float]:
+    """Return the longitude and latitude of --around."""
+    try:
+        lon, lat = (float(part) for part in around.split(","))
+    except ValueError:
+        lon = lat = math.nan
+    if not (abs(lon) <= 180 and abs(lat) <= 90):
+        raise InputError(
+            f"--around {around!r} is no place on Earth: write LON,LAT in degrees, for example "
+            f"116.4,39.9"
+        )
+    return lon, lat
+
+
+def read_length(text: str) -> float | str:
+    """Return a bare number, in units of the CRS, as one; other text as it is."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def refuse_output(output: Path, inputs: list[Path]) -> None:
+    """Complain about the output before the work, not after it."""
+    if output.is_dir() or not output.absolute().parent.is_dir():
+        raise InputError(f"--output {output}: give a file in a folder that exists")
+    if output.exists() and any(path.exists() and output.samefile(path) for path in inputs):
+        raise InputError(f"--output {output} is one of the inputs: choose another name")
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[float], None] | None]:
+    """Show the share done, on a terminal; nothing else, as sizes and counts are secret."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(what, total=1.0)
+        yield lambda done: bar.update(task, completed=done)

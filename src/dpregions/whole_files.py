@@ -1,0 +1,62 @@
+"""Files written whole or not at all: a temporary file beside the target, then a rename.
+
+Whoever reads the target sees the old file or the new one, never a part, whenever the writer
+is stopped. A writer killed outright may leave a hidden ``.NAME.*.part`` beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+SECRET, PUBLIC = 0o600, 0o644
+"""Modes of files: for the owner's eyes, or as the user's umask allows."""
+
+
+@contextmanager
+def replacing(path: Path | str, *, mode: int = PUBLIC) -> Iterator[Path]:
+    """Give a temporary path to write; put it in place of `path` when all went well.
+
+    The data reach the disk before the new name does. After an error nothing is left behind,
+    and what was at `path` stays. The temporary file keeps the suffix of `path`, which some
+    writers choose their format by.
+    """
+    path = Path(path)
+    handle, name = tempfile.mkstemp(
+        dir=path.absolute().parent, prefix=f".{path.name}.", suffix=f".part{path.suffix}"
+    )
+    os.close(handle)
+    part = Path(name)
+    try:
+        yield part
+        with open(part, "rb+") as written:
+            os.fsync(written.fileno())
+        os.chmod(part, mode if mode == SECRET else mode & ~_umask())
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.absolute().parent)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself last, where the system can."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)
