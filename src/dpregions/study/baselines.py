@@ -146,7 +146,9 @@ class ExactData:
     @cached_property
     def points(self) -> NDArray[np.float64]:
         """Where each region's centroid is, if inside the area: y and x, in cells from 0."""
-        yx = np.concatenate([centroids(batch) for batch in self.outlines])[:, ::-1] / STEPS
+        none = np.zeros((0, 2))  # a source without regions has no batch
+        xy = np.concatenate([none, *(centroids(batch) for batch in self.outlines)])
+        yx = xy[:, ::-1] / STEPS
         return yx[((yx >= 0) & (yx < np.array(self.grid.shape))).all(axis=1)].T
 
     @cached_property

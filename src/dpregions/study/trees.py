@@ -45,6 +45,9 @@ def adaptive_grid(
     As in the paper (alpha = 0.5, c1 = 10, c2 = 5), but for what it takes as known: N is a noisy
     count here, for a hundredth of epsilon. Where a neighbour moves two points, the paper's
     rules read half of epsilon, because the noise is that of half of it.
+
+    Like the paper's, it leans upwards a little: noise that adds to a block splits it finer, and
+    the finer it is split, the more that noisy count weighs against the sum of its leaves.
     """
     reach = sensitivity_factor(neighbours)
     for_total, coarse, fine = budget.split(
@@ -112,7 +115,8 @@ def quadtree(
 
     The paper's quad-opt: depth `d` from the root has a share in proportion to 2**(d/3) and the
     counts of all depths are fitted together. Its answers, which add up whole nodes and evenly
-    spread leaves, are then those of the fitted leaves alone.
+    spread leaves, are then those of the fitted leaves alone. Subtrees with few points are not
+    pruned, a further step of the paper's.
     """
     reach = sensitivity_factor(neighbours)
     height = quadtree_height(data.grid)
