@@ -123,6 +123,18 @@ def test_every_point_is_in_exactly_one_part_of_each_level(n):
         assert {int(level.sum()) for level in noise.exact} == {2 * n * n}
 
 
+@BOTH
+def test_rounding_carries_no_point_over_the_edge(method):
+    for n in range(1, 40):
+        data = scattered(0, n, n)
+        edge = np.nextafter(np.arange(1, n + 1.0), 0)
+        data.__dict__["points"] = np.stack([edge, np.full(n, edge[-1])])
+        noise = Recorded()
+        found = method(data, Budget(1000), "add-remove", noise).answers(whole(data.grid))
+        assert {int(level.sum()) for level in noise.exact} == {n}
+        assert_allclose(found, [n])
+
+
 # Known answers.
 
 

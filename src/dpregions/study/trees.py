@@ -57,13 +57,13 @@ def adaptive_grid(
     total = noise.add(n_points, epsilon=for_total, sensitivity=reach)[0]
     m1 = first_side(int(total), (float(coarse) + float(fine)) / reach)
     place = data.points * m1 / np.array(data.grid.shape)[:, None]
-    row, col = _whole(place, m1)
+    row, col = _whole(place)
     block = row * m1 + col
     blocks = noise.add(_tally(block, m1 * m1), epsilon=coarse, sensitivity=reach)
 
     m2 = second_sides(blocks, float(fine) / reach)
     starts = np.concatenate([[0], np.cumsum(m2 * m2)])
-    inner_row, inner_col = _whole((place - [row, col]) * m2[block], m2[block])
+    inner_row, inner_col = _whole((place - [row, col]) * m2[block])
     leaf = starts[block] + inner_row * m2[block] + inner_col
     leaves = noise.add(_tally(leaf, starts[-1]), epsilon=fine, sensitivity=reach)
 
@@ -121,7 +121,7 @@ def quadtree(
     reach = sensitivity_factor(neighbours)
     height = quadtree_height(data.grid)
     n = 2**height
-    row, col = _whole(data.points * n / np.array(data.grid.shape)[:, None], n)
+    row, col = _whole(data.points * n / np.array(data.grid.shape)[:, None])
     exact = [_tally(row * n + col, n * n).reshape(n, n)]
     for _ in range(height):
         exact.insert(0, _fours(exact[0]))
@@ -205,10 +205,11 @@ def overlaps(
     return np.maximum(common, 0) / n_cells
 
 
-def _whole(place: NDArray[np.float64], n: NDArray[np.int64] | int) -> NDArray[np.int64]:
-    """Return the interval each place is in, of n intervals of length 1 from 0."""
-    # A place just below n may have been rounded up to it.
-    return np.minimum(np.floor(place).astype(np.int64), np.asarray(n) - 1)
+def _whole(place: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the number, from 0, of the interval of length 1 that each place is in."""
+    # No place is carried over the far edge: a float below a whole number n, times or over a
+    # whole number, is nearer to a float below the exact result of n than to that result.
+    return np.floor(place).astype(np.int64)
 
 
 def _tally(part: NDArray[np.int64], n: int) -> NDArray[np.int64]:
