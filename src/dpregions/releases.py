@@ -17,7 +17,7 @@ from dpregions.errors import InputError, InputTypeError, PrivacyError
 from dpregions.euler import EulerHistogram
 from dpregions.fixes import UNIT_ATTRIBUTE
 from dpregions.footprint import Measurements
-from dpregions.grid import Grid, check_grid
+from dpregions.grid import Grid, Kind, check_grid
 from dpregions.noise_law import sum_half_width, variance
 from dpregions.privacy import (
     Budget,
@@ -256,6 +256,45 @@ class Release:
                 f"Use method='footprint'"
             )
         return self.bodies.to_regions(self.grid)
+
+    def to_geodataframe(self, kind: Kind = "faces") -> geopandas.GeoDataFrame:
+        """Return the faces, inner edges or inner vertices with what was published of each.
+
+        Returns
+        -------
+        geopandas.GeoDataFrame
+            `kind`; `sign` (+1 for faces and vertices, -1 for edges); `row` and `col` in the
+            doubled array `counts`; `count`; `estimate`, unless the release is covert. Counts
+            of faces do not add up, as a region is in every cell it touches: over the
+            components inside a rectangle, the sum of sign times count is `count`.
+        """
+        from dpregions.views import components_frame
+
+        return components_frame(self, kind)
+
+    def plot(self, ax: Any = None, **style: Any) -> Any:
+        """Draw a map of the face counts (needs matplotlib, extra `plot`).
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw, in the coordinates of the grid's CRS.
+        **style
+            For `matplotlib.axes.Axes.imshow`: `cmap`, `vmax`, `norm`, `alpha`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        from dpregions.views import draw_map
+
+        return draw_map(self, ax, style)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        from dpregions.views import release_html
+
+        return release_html(self)
 
     def _deviations(self, selection: Selection) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the standard deviations of the estimate from noise and from shape."""
