@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from dpregions._version import __version__
+from dpregions.cli_export import export
 from dpregions.cli_regions import regions
 from dpregions.errors import DPRegionsError
 
@@ -83,6 +84,7 @@ def demo(
     console.print(f"\nPicture: {made.picture}", soft_wrap=True)
 
 
+app.command()(export)
 app.command()(regions)
 
 

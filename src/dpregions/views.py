@@ -40,7 +40,7 @@ def components_frame(release: Release, kind: Kind) -> geopandas.GeoDataFrame:
     frame.insert(1, "sign", 1 - 2 * ((row + col) % 2))
     frame.insert(4, "count", release.counts[row, col])
     if release.signed is not None:
-        frame.insert(5, "estimate", release.signed[row, col])
+        frame.insert(5, "estimate", release.signed[row, col].astype(np.float64))
     return frame
 
 

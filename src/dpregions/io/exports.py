@@ -62,7 +62,7 @@ _NOTES = {
 _DECIMALS = {"regions": 11}
 
 
-def export(release: Release, path: Path | str, what: What | None = None) -> None:
+def export(release: Release, path: Path | str, what: What | None = None) -> What:
     """Write a release, or its synthetic regions, for GIS tools.
 
     Parameters
@@ -76,6 +76,11 @@ def export(release: Release, path: Path | str, what: What | None = None) -> None
         Faces as polygons, edges as lines, vertices as points, or all three, the components
         (in a GeoPackage a layer each); or the synthetic regions of `Release.to_regions`. By
         default what the format can hold of the release: components, or the faces for a GeoTIFF.
+
+    Returns
+    -------
+    str
+        What was written.
     """
     if not isinstance(release, Release):
         raise InputTypeError(
@@ -90,7 +95,7 @@ def export(release: Release, path: Path | str, what: What | None = None) -> None
     if driver == "COG":
         with _replacing_from_folder(path) as part:
             _write_cog(release, part)
-        return
+        return what
     layers = _layers(release, what)
     if driver != "GPKG" and len(layers) > 1:
         layers = {what: _stacked(layers)}
@@ -101,6 +106,7 @@ def export(release: Release, path: Path | str, what: What | None = None) -> None
                 _write_parquet(frame, part, statement)
             else:
                 _write_layer(frame, part, name, driver, statement)
+    return what
 
 
 def written_crs(grid: Grid, path: Path | str) -> str:
