@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +13,7 @@ from dpregions.cli_options import AsJson
 from dpregions.errors import InputError
 
 
-class What(str, Enum):
+class What(StrEnum):
     """What of a release to export."""
 
     components = "components"
@@ -29,7 +29,9 @@ def export(
     ],
     out: Annotated[
         Path,
-        typer.Argument(help="The file to write: .gpkg, .parquet, .fgb, .geojson or .tif."),
+        typer.Argument(
+            help="The file to write: .gpkg, .parquet, .fgb, .geojson or .tif.", metavar="OUT"
+        ),
     ],
     what: Annotated[
         What | None,
