@@ -43,6 +43,8 @@ from dpregions.regions import (
 from dpregions.strategy import workload_sizes
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import geopandas
     from numpy.typing import NDArray
 
@@ -103,6 +105,8 @@ class Release:
         What the counts are the exact histogram of ("footprint").
     measurements : Measurements or None
         What the signed estimate and its errors come from ("footprint", unless covert).
+    ledger_entry : str or None
+        The debit that paid for it, in the words of the ledger; None: budget not recorded.
     """
 
     grid: Grid
@@ -120,6 +124,7 @@ class Release:
     version: str = __version__
     bodies: Bodies | None = None
     measurements: Measurements | None = None
+    ledger_entry: str | None = None
 
     def __post_init__(self) -> None:
         tables = {}
@@ -256,6 +261,21 @@ class Release:
                 f"Use method='footprint'"
             )
         return self.bodies.to_regions(self.grid)
+
+    def save(self, path: Path | str) -> None:
+        """Write the release to a Parquet file, whole or not at all; `load` reads it back.
+
+        DuckDB, Polars and pandas read the file too: docs/file-format.md has the SQL. It holds
+        what the release holds: nothing exact, no time, no name of a machine.
+
+        Parameters
+        ----------
+        path : pathlib.Path or str
+            A file that is there already is replaced.
+        """
+        from dpregions.release_file import save
+
+        save(self, path)
 
     def to_geodataframe(self, kind: Kind = "faces") -> geopandas.GeoDataFrame:
         """Return the faces, inner edges or inner vertices with what was published of each.
