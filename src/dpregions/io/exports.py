@@ -6,11 +6,12 @@ tells the format. Every file carries the privacy statement, and is written whole
 
 from __future__ import annotations
 
+import io
 import os
+import sqlite3
 import tempfile
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -93,19 +94,21 @@ def export(release: Release, path: Path | str, what: What | None = None) -> What
     if driver == "GeoJSON":
         _refuse_without_degrees(release.grid)
     if driver == "COG":
-        with _replacing_from_folder(path) as part:
-            _write_cog(release, part)
-        return what
-    layers = _layers(release, what)
-    if driver != "GPKG" and len(layers) > 1:
-        layers = {what: _stacked(layers)}
-    with _replacing_from_folder(path) as part:
-        for name, frame in layers.items():
-            statement = _statement(release, name)
-            if driver == "GeoParquet":
-                _write_parquet(frame, part, statement)
-            else:
-                _write_layer(frame, part, name, driver, statement)
+        content: bytes | memoryview = _cog(release)
+    else:
+        layers = _layers(release, what)
+        if driver == "GPKG":
+            _write_geopackage(layers, path, release)
+            return what
+        frame = next(iter(layers.values())) if len(layers) == 1 else _stacked(layers)
+        statement = _statement(release, what)
+        content = (
+            _parquet(frame, statement)
+            if driver == "GeoParquet"
+            else _one_layer(frame, what, driver, statement)
+        )
+    with replacing(path, mode=PUBLIC) as part:
+        part.write_bytes(content)
     return what
 
 
@@ -169,32 +172,42 @@ def _stacked(layers: dict[str, geopandas.GeoDataFrame]) -> geopandas.GeoDataFram
     return pd.concat(list(layers.values()), ignore_index=True)
 
 
-@contextmanager
-def _replacing_from_folder(path: Path) -> Iterator[Path]:
-    """Give a path in a hidden folder of its own: writers leave side files, most when they fail."""
-    import pyogrio
-
-    gdal_errors = (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError)
+def _write_geopackage(
+    layers: dict[str, geopandas.GeoDataFrame], path: Path, release: Release
+) -> None:
+    """Write a layer after another, in a hidden folder of their own: SQLite leaves side files."""
     with (
         replacing(path, mode=PUBLIC) as part,
         tempfile.TemporaryDirectory(dir=part.parent, prefix=f".{path.name}.") as folder,
     ):
-        alone = Path(folder) / path.name
+        whole = Path(folder) / "whole.gpkg"
+        for name, frame in layers.items():
+            _write_layer(frame, whole, name, "GPKG", _statement(release, name))
+        _refuse_unfinished(whole, {name: len(frame) for name, frame in layers.items()}, path)
+        os.replace(whole, part)
+
+
+def _refuse_unfinished(whole: Path, sizes: dict[str, int], path: Path) -> None:
+    """Look for all rows and index entries: a disk that fills up at the very end, GDAL hides."""
+    with closing(sqlite3.connect(whole)) as database:
         try:
-            yield alone
-        except gdal_errors as error:
+            for name, size in sizes.items():
+                for table in (name, f"rtree_{name}_geom_rowid"):
+                    if database.execute(f"SELECT count(*) FROM {table}").fetchone() != (size,):
+                        raise OSError(f"{path} could not be written: {table} is incomplete")
+        except sqlite3.Error as error:
             raise OSError(f"{path} could not be written: {error}") from error
-        if extra := [file.name for file in Path(folder).iterdir() if file != alone]:
-            # Only GDAL's .aux.xml outlasts a success: for a CRS that the format has no words for.
-            raise CRSError(
-                f"the CRS of the grid does not fit into {path.suffix} ({', '.join(extra)} would "
-                f"have to go with it): export to .gpkg or .parquet"
-            )
-        os.replace(alone, part)
+
+
+def _one_layer(frame: geopandas.GeoDataFrame, name: str, driver: str, statement: str) -> memoryview:
+    """Return a file of one layer. Made in memory: GDAL hides that a disk was full at the end."""
+    content = io.BytesIO()
+    _write_layer(frame, content, name, driver, statement)
+    return content.getbuffer()
 
 
 def _write_layer(
-    frame: geopandas.GeoDataFrame, path: Path, name: str, driver: str, statement: str
+    frame: geopandas.GeoDataFrame, target: Any, name: str, driver: str, statement: str
 ) -> None:
     import pyogrio
 
@@ -204,30 +217,37 @@ def _write_layer(
     with warnings.catch_warnings():
         # A grid without CRS is a plane by choice.
         warnings.filterwarnings("ignore", "'crs' was not provided", UserWarning)
-        pyogrio.write_dataframe(
-            frame,
-            path,
-            layer=name,
-            driver=driver,
-            geometry_type=_GEOMETRY.get(name, "Unknown"),
-            use_arrow=True,
-            layer_options=options,
-        )
+        try:
+            pyogrio.write_dataframe(
+                frame,
+                target,
+                layer=name,
+                driver=driver,
+                geometry_type=_GEOMETRY.get(name, "Unknown"),
+                use_arrow=True,
+                layer_options=options,
+            )
+        except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError) as error:
+            raise OSError(f"{name} could not be written as {driver}: {error}") from error
 
 
-def _write_parquet(frame: geopandas.GeoDataFrame, path: Path, statement: str) -> None:
+def _parquet(frame: geopandas.GeoDataFrame, statement: str) -> memoryview:
     import pyarrow.parquet as pq
 
-    frame.to_parquet(path, index=False)
-    table = pq.read_table(path)
+    content = io.BytesIO()
+    frame.to_parquet(content, index=False)
+    table = pq.read_table(content)
     metadata = {**table.schema.metadata, STATEMENT_KEY: statement.encode()}
-    pq.write_table(table.replace_schema_metadata(metadata), path, compression="zstd")
+    content = io.BytesIO()
+    pq.write_table(table.replace_schema_metadata(metadata), content, compression="zstd")
+    return content.getbuffer()
 
 
-def _write_cog(release: Release, path: Path) -> None:
+def _cog(release: Release) -> bytes:
+    """Return the counts of the faces as a Cloud-Optimised GeoTIFF."""
     try:
         import rasterio
-        from rasterio.transform import Affine
+        from rasterio.io import MemoryFile
     except ImportError:
         raise MissingExtraError("rasterio", "raster") from None
 
@@ -240,15 +260,23 @@ def _write_cog(release: Release, path: Path) -> None:
         "width": grid.n_cols,
         "count": 1,
         "dtype": "int32" if fits else "int64",
-        "crs": None if grid.crs is None else rasterio.crs.CRS.from_wkt(grid.crs.to_wkt()),
-        "transform": Affine(grid.cell_size, 0, grid.xmin, 0, -grid.cell_size, grid.ymax),
+        "crs": None if grid.crs is None else rasterio.CRS.from_wkt(grid.crs.to_wkt()),
+        "transform": rasterio.Affine(grid.cell_size, 0, grid.xmin, 0, -grid.cell_size, grid.ymax),
         "compress": "DEFLATE",
         # Overviews too show published counts only: other resamplings make numbers up.
         "overview_resampling": "NEAREST",
     }
-    with rasterio.open(path, "w", **profile) as raster:
-        north_up = faces[::-1]  # row 0 of a grid is at ymin, of a raster at ymax
-        raster.write(north_up.astype(profile["dtype"]), 1)
-        raster.set_band_description(1, "count")
-        raster.units = ("regions",)
-        raster.update_tags(TIFFTAG_IMAGEDESCRIPTION=_statement(release, "faces"))
+    with MemoryFile(ext=".tif") as memory:
+        with memory.open(**profile) as raster:
+            north_up = faces[::-1]  # row 0 of a grid is at ymin, of a raster at ymax
+            raster.write(north_up.astype(profile["dtype"]), 1)
+            raster.set_band_description(1, "count")
+            raster.units = ("regions",)
+            raster.update_tags(TIFFTAG_IMAGEDESCRIPTION=_statement(release, "faces"))
+        content = bytes(memory.getbuffer())
+    with MemoryFile(content) as memory, memory.open() as raster:
+        if raster.crs != profile["crs"]:
+            raise CRSError(
+                "a GeoTIFF has no words for the CRS of the grid: export to .gpkg or .parquet"
+            )
+    return content
