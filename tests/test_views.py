@@ -131,6 +131,20 @@ def test_the_map_is_drawn_where_and_how_it_is_told():
     assert release.plot(left, norm=LogNorm(1, 50)).images[0].norm.vmax == 50
 
 
+@pytest.mark.parametrize(("n_rows", "n_cols", "top"), [(20, 20, 760), (4, 9, 70), (22, 20, 760)])
+def test_nothing_of_the_map_is_cut_off(n_rows, n_cols, top):
+    grid = dpr.Grid(490_000, 5_361_875.5, 1000, n_rows, n_cols, crs=32632)
+    counts = np.zeros(grid.doubled_shape, int)
+    counts[0, 0] = top
+    figure = published(grid, counts=counts, private=top > 70).plot().figure
+    figure.canvas.draw()
+    width, height = figure.canvas.get_width_height()
+    for axes in figure.axes:
+        x0, y0, x1, y1 = axes.get_tightbbox().extents
+        assert -0.5 < x0 < x1 < width + 0.5
+        assert -0.5 < y0 < y1 < height + 0.5
+
+
 def test_a_map_that_is_not_private_shouts():
     title = published(UTM, private=False).plot().title
     assert title.get_text().startswith("NOT PRIVATE: do not publish")

@@ -58,7 +58,7 @@ def draw_map(release: Release, ax: Any, style: dict[str, Any]) -> Any:
     grid = release.grid
     if ax is None:
         height = float(np.clip(1.0 + 4.3 * grid.n_rows / grid.n_cols, 2.4, 9))
-        _, ax = plt.subplots(figsize=(6.4, height), layout="constrained")
+        _, ax = plt.subplots(figsize=(6.4, height), layout="compressed")
     extent = (grid.xmin, grid.xmax, grid.ymin, grid.ymax)
     options = {"cmap": "YlGnBu", "interpolation": "nearest", "vmin": 0} | style
     if "norm" in style:

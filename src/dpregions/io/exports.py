@@ -93,20 +93,10 @@ def export(release: Release, path: Path | str, what: What | None = None) -> What
     what = _wanted(what, driver)
     if driver == "GeoJSON":
         _refuse_without_degrees(release.grid)
-    if driver == "COG":
-        content: bytes | memoryview = _cog(release)
-    else:
-        layers = _layers(release, what)
-        if driver == "GPKG":
-            _write_geopackage(layers, path, release)
-            return what
-        frame = next(iter(layers.values())) if len(layers) == 1 else _stacked(layers)
-        statement = _statement(release, what)
-        content = (
-            _parquet(frame, statement)
-            if driver == "GeoParquet"
-            else _one_layer(frame, what, driver, statement)
-        )
+    if driver == "GPKG":
+        _write_geopackage(release, what, path)
+        return what
+    content = _cog(release) if driver == "COG" else _one_table(release, what, driver)
     with replacing(path, mode=PUBLIC) as part:
         part.write_bytes(content)
     return what
@@ -166,16 +156,9 @@ def _layers(release: Release, what: What) -> dict[str, geopandas.GeoDataFrame]:
     return {kind: components_frame(release, kind) for kind in kinds}
 
 
-def _stacked(layers: dict[str, geopandas.GeoDataFrame]) -> geopandas.GeoDataFrame:
-    import pandas as pd
-
-    return pd.concat(list(layers.values()), ignore_index=True)
-
-
-def _write_geopackage(
-    layers: dict[str, geopandas.GeoDataFrame], path: Path, release: Release
-) -> None:
+def _write_geopackage(release: Release, what: What, path: Path) -> None:
     """Write a layer after another, in a hidden folder of their own: SQLite leaves side files."""
+    layers = _layers(release, what)
     with (
         replacing(path, mode=PUBLIC) as part,
         tempfile.TemporaryDirectory(dir=part.parent, prefix=f".{path.name}.") as folder,
@@ -199,10 +182,17 @@ def _refuse_unfinished(whole: Path, sizes: dict[str, int], path: Path) -> None:
             raise OSError(f"{path} could not be written: {error}") from error
 
 
-def _one_layer(frame: geopandas.GeoDataFrame, name: str, driver: str, statement: str) -> memoryview:
-    """Return a file of one layer. Made in memory: GDAL hides that a disk was full at the end."""
+def _one_table(release: Release, what: What, driver: str) -> memoryview:
+    """Return a file of one table. Made in memory: GDAL hides that a disk was full at the end."""
+    import pandas as pd
+
+    layers = list(_layers(release, what).values())
+    frame = layers[0] if len(layers) == 1 else pd.concat(layers, ignore_index=True)
+    statement = _statement(release, what)
+    if driver == "GeoParquet":
+        return _parquet(frame, statement)
     content = io.BytesIO()
-    _write_layer(frame, content, name, driver, statement)
+    _write_layer(frame, content, what, driver, statement)
     return content.getbuffer()
 
 
@@ -243,7 +233,7 @@ def _parquet(frame: geopandas.GeoDataFrame, statement: str) -> memoryview:
     return content.getbuffer()
 
 
-def _cog(release: Release) -> bytes:
+def _cog(release: Release) -> memoryview:
     """Return the counts of the faces as a Cloud-Optimised GeoTIFF."""
     try:
         import rasterio
@@ -279,4 +269,4 @@ def _cog(release: Release) -> bytes:
             raise CRSError(
                 "a GeoTIFF has no words for the CRS of the grid: export to .gpkg or .parquet"
             )
-    return content
+    return memoryview(content)
