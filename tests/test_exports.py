@@ -208,14 +208,17 @@ def test_the_regions_of_a_file_have_exactly_the_published_histogram(tmp_path, su
     assert (rebuilt.counts == city_release.counts).all()
 
 
-def test_regions_in_degrees_are_exact_in_cells_of_metres_too(tmp_path):
-    grid = dpr.Grid.around(9.0, 48.5, side="60m", cell_size="5m")
-    x, y = np.random.default_rng(0).uniform(0, 50, (2, 300)) + np.array([[grid.xmin], [grid.ymin]])
-    regions = geopandas.GeoSeries(shapely.box(x, y, x + 6, y + 6), crs=grid.crs)
-    release = dpr.release(regions, grid, epsilon=1, max_diameter=10, user_id=None)
+def test_regions_in_degrees_stay_within_half_a_lattice_step_in_cells_of_2_m(tmp_path):
+    grid = dpr.Grid.around(9.0, 48.5, side="24m", cell_size="2m")
+    x, y = np.random.default_rng(0).uniform(0, 20, (2, 300)) + np.array([[grid.xmin], [grid.ymin]])
+    regions = geopandas.GeoSeries(shapely.box(x, y, x + 2, y + 2), crs=grid.crs)
+    release = dpr.release(regions, grid, epsilon=1, max_diameter=4, user_id=None)
     path = tmp_path / "out.geojson"
     export(release, path, "regions")
-    rebuilt = dpr.EulerHistogram.from_regions(read(path), grid, user_id=None)
+    found = read(path)
+    moved = found.to_crs(grid.crs).hausdorff_distance(release.to_regions())
+    assert moved.max() < grid.cell_size / 2**21
+    rebuilt = dpr.EulerHistogram.from_regions(found, grid, user_id=None)
     assert (rebuilt.counts == release.counts).all()
 
 

@@ -206,7 +206,9 @@ def test_text_from_outside_is_escaped():
     assert page.text.count(hostile) == 2
     named = 'LOCAL_CS["<img src=x>",UNIT["metre",1]]'
     grid = dpr.Grid(0, 0, 1000, n_rows=2, n_cols=2, crs=named)
-    assert "<img src=x>" in Page(published(grid)._repr_html_()).text
+    page = Page(published(grid)._repr_html_())
+    assert page.text.count("<img src=x>") == 2  # in the table and in the statement
+    assert len(page.pictures) == 1
 
 
 def test_html_that_is_not_private_shouts():
