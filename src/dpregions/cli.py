@@ -14,6 +14,8 @@ from typing import Annotated
 import typer
 
 from dpregions._version import __version__
+from dpregions.cli_describe import describe
+from dpregions.cli_query import query
 from dpregions.cli_regions import regions
 from dpregions.errors import DPRegionsError
 
@@ -84,6 +86,9 @@ def demo(
 
 
 app.command()(regions)
+# Negative coordinates look like options; `query` itself tells the two apart.
+app.command(context_settings={"ignore_unknown_options": True})(query)
+app.command()(describe)
 
 
 def main() -> None:
