@@ -14,7 +14,9 @@ from typing import Annotated
 import typer
 
 from dpregions._version import __version__
+from dpregions.cli_describe import describe
 from dpregions.cli_export import export
+from dpregions.cli_query import query
 from dpregions.cli_regions import regions
 from dpregions.errors import DPRegionsError
 
@@ -84,8 +86,11 @@ def demo(
     console.print(f"\nPicture: {made.picture}", soft_wrap=True)
 
 
-app.command()(export)
 app.command()(regions)
+# Negative coordinates look like options; `query` itself tells the two apart.
+app.command(context_settings={"ignore_unknown_options": True})(query)
+app.command()(describe)
+app.command()(export)
 
 
 def main() -> None:
