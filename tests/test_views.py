@@ -250,6 +250,11 @@ def test_the_html_says_whether_there_are_estimates():
     assert "covert" not in re.sub("<details>.*", "", published(UTM)._repr_html_(), flags=re.S)
 
 
+def test_the_html_says_what_paid_for_the_release():
+    assert "budget not recorded" in Page(published(UTM)._repr_html_()).text
+    assert "entry 7" in Page(published(UTM, ledger_entry="entry 7")._repr_html_()).text
+
+
 def test_the_html_needs_nothing_heavy():
     code = (
         "import sys, dpregions as dpr\n"

@@ -16,6 +16,7 @@ import numpy as np
 
 from dpregions.crs import crs_label
 from dpregions.errors import MissingExtraError
+from dpregions.release_statement import NOT_RECORDED
 
 if TYPE_CHECKING:
     import geopandas
@@ -104,6 +105,7 @@ def release_html(release: Release) -> str:
         "grid": f"{grid.n_rows} × {grid.n_cols} cells of {grid.cell_size:g}",
         "CRS": "none" if grid.crs is None else crs_label(grid.crs),
         "estimates": "left out (covert)" if release.signed is None else "yes",
+        "ledger": release.ledger_entry or NOT_RECORDED,
     }
     rows = "".join(
         f'<tr><th style="text-align:left">{escape(name)}</th>'
