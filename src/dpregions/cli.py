@@ -13,6 +13,9 @@ import typer
 
 from dpregions._version import __version__
 from dpregions.cli_demo import demo
+from dpregions.cli_describe import describe
+from dpregions.cli_export import export
+from dpregions.cli_query import query
 from dpregions.cli_regions import regions
 from dpregions.errors import DPRegionsError
 
@@ -42,6 +45,10 @@ def _options(
 
 app.command()(demo)
 app.command()(regions)
+# Negative coordinates look like options; `query` itself tells the two apart.
+app.command(context_settings={"ignore_unknown_options": True})(query)
+app.command()(describe)
+app.command()(export)
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ holds anything about a single record of the secret data.
     │   ├── GridError                 grid parameters
     │   ├── CRSError                  coordinate reference systems do not fit
     │   ├── QueryError                a query is unusable
+    │   ├── ReleaseFileError          a file is no whole release
     │   └── PrivacyError              epsilon, bound, unit or neighbour relation
     ├── InputTypeError (TypeError)    an argument is of a kind we do not read
     └── MissingExtraError (ImportError)   an optional dependency is absent
@@ -44,6 +45,10 @@ class QueryError(InputError):
 
 class PrivacyError(InputError):
     """A privacy parameter is unusable: epsilon, the bound, the unit, the neighbour relation."""
+
+
+class ReleaseFileError(InputError):
+    """A file is not a release, or is damaged, altered or of a newer format."""
 
 
 class InputTypeError(DPRegionsError, TypeError):

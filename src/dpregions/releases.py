@@ -13,11 +13,12 @@ import numpy as np
 
 from dpregions import footprint, paper
 from dpregions._version import __version__
+from dpregions.crs import unit_label
 from dpregions.errors import InputError, InputTypeError, PrivacyError
 from dpregions.euler import EulerHistogram
 from dpregions.fixes import UNIT_ATTRIBUTE
 from dpregions.footprint import Measurements
-from dpregions.grid import Grid, check_grid
+from dpregions.grid import Grid, Kind, check_grid
 from dpregions.noise_law import sum_half_width, variance
 from dpregions.privacy import (
     Budget,
@@ -43,6 +44,8 @@ from dpregions.regions import (
 from dpregions.strategy import workload_sizes
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import geopandas
     from numpy.typing import NDArray
 
@@ -103,6 +106,8 @@ class Release:
         What the counts are the exact histogram of ("footprint").
     measurements : Measurements or None
         What the signed estimate and its errors come from ("footprint", unless covert).
+    ledger_entry : str or None
+        The debit that paid for it, in the words of the ledger; None: budget not recorded.
     """
 
     grid: Grid
@@ -120,6 +125,7 @@ class Release:
     version: str = __version__
     bodies: Bodies | None = None
     measurements: Measurements | None = None
+    ledger_entry: str | None = None
 
     def __post_init__(self) -> None:
         tables = {}
@@ -205,6 +211,22 @@ class Release:
         """
         self._need_signed("intervals")
         selection = select(self.grid, query, crs)
+        low, high = self._bounds(selection, confidence)
+        if selection.index is not None:
+            import pandas as pd
+
+            return pd.DataFrame({"low": low, "high": high}, index=selection.index)
+        return selection.wrap(low), selection.wrap(high)
+
+    def answers(self, selection: Selection, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
+        """Return `count`, `low` and `high` (unless covert) and `exact`, one a selected query."""
+        found: dict[str, NDArray[Any]] = {"count": self._sums("counts", selection)}
+        if self.signed is not None:
+            found["low"], found["high"] = self._bounds(selection, confidence)
+        return found | {"exact": selection.exact}
+
+    def _bounds(self, selection: Selection, confidence: float) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the ends of the intervals of selected queries."""
         middle = self._sums("signed", selection)
         width: NDArray[Any]
         if self.measurements is None:
@@ -213,12 +235,7 @@ class Release:
         else:
             noise, shape = self._deviations(selection)
             width = footprint.half_widths(noise, shape, confidence)
-        low, high = np.maximum(middle - width, 0), np.maximum(middle + width, 0)
-        if selection.index is not None:
-            import pandas as pd
-
-            return pd.DataFrame({"low": low, "high": high}, index=selection.index)
-        return selection.wrap(low), selection.wrap(high)
+        return np.maximum(middle - width, 0), np.maximum(middle + width, 0)
 
     def expected_error(self, *query: Any, crs: Any = None) -> Any:
         """Return the mean absolute error to expect of `estimate`, by its source.
@@ -257,15 +274,74 @@ class Release:
             )
         return self.bodies.to_regions(self.grid)
 
+    def save(self, path: Path | str) -> None:
+        """Write the release to a Parquet file, whole or not at all; `load` reads it back.
+
+        DuckDB, Polars and pandas read the file too: docs/file-format.md has the SQL. It holds
+        what the release holds: nothing exact, no time, no name of a machine.
+
+        Parameters
+        ----------
+        path : pathlib.Path or str
+            A file that is there already is replaced.
+        """
+        from dpregions.release_file import save
+
+        save(self, path)
+
+    def to_geodataframe(self, kind: Kind = "faces") -> geopandas.GeoDataFrame:
+        """Return the faces, inner edges or inner vertices with what was published of each.
+
+        Returns
+        -------
+        geopandas.GeoDataFrame
+            `kind`; `sign` (+1 for faces and vertices, -1 for edges); `row` and `col` in the
+            doubled array `counts`; `count`; `estimate`, unless the release is covert. Counts
+            of faces do not add up, as a region is in every cell it touches: over the
+            components inside a rectangle, the sum of sign times count is `count`.
+        """
+        from dpregions.views import components_frame
+
+        return components_frame(self, kind)
+
+    def plot(self, ax: Any = None, **style: Any) -> Any:
+        """Draw a map of the face counts (needs matplotlib, extra `plot`).
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw, in the coordinates of the grid's CRS.
+        **style
+            For `matplotlib.axes.Axes.imshow`: `cmap`, `vmax`, `norm`, `alpha`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        from dpregions.views import draw_map
+
+        return draw_map(self, ax, style)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        from dpregions.views import release_html
+
+        return release_html(self)
+
     def _deviations(self, selection: Selection) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the standard deviations of the estimate from noise and from shape."""
         if self.measurements is None:
             one = variance(scale_for(self.budget, self.sensitivity))
             noise = np.sqrt(selection.n_components * one)
             return noise, np.zeros_like(noise)
-        masks = (selection.signs(i, self.grid) for i in range(selection.ranges.shape[1]))
-        parts = [footprint.deviations(self.measurements, mask) for mask in masks]
-        noise, shape = np.array(parts, dtype=np.float64).reshape(-1, 2).T
+        noise, shape = np.zeros((2, selection.ranges.shape[1]))
+        plain = selection.exact
+        noise[plain], shape[plain] = footprint.rectangle_deviations(
+            self.measurements, selection.ranges[:, plain]
+        )
+        for i in selection.masks:
+            signs = selection.signs(i, self.grid)
+            noise[i], shape[i] = footprint.deviations(self.measurements, signs)
         return noise, shape
 
     def _need_signed(self, what: str) -> None:
@@ -292,11 +368,11 @@ class Release:
                 f"dpregions release, method {self.method!r}, software version {self.version}.",
                 f"Privacy: {promise}",
                 f"Enforced: one region a {self.unit}, of diameter at most {self.max_diameter!r} "
-                f"(longer ones {longer}); so neighbouring data move what each measurement counts "
-                f"by at most {self.sensitivity} (L1).",
+                f"{unit_label(self.grid.crs)} (longer ones {longer}); so neighbouring data move "
+                f"what each measurement counts by at most {self.sensitivity} (L1).",
                 f"Measured: {spent}. Every count of each got noise, empty ones too; {self.noise}.",
-                f"Public, chosen without looking at the data: {self.grid!r}, max_diameter, "
-                f"epsilon.",
+                f"Public, chosen without looking at the data: {self.grid!r} with cells of "
+                f"{self.grid.cell_size!r} {unit_label(self.grid.crs)}, max_diameter, epsilon.",
                 "Not promised: that two releases of the same data cost one epsilon. Their epsilons "
                 "add up.",
             ]
