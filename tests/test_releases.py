@@ -189,6 +189,8 @@ def test_the_public_function_takes_neither_seed_nor_noise():
         "workload",
         "covert",
         "crs",
+        "ledger",
+        "dataset",
     }
     for name in ("seed", "noise", "rng", "random_state"):
         with pytest.raises(TypeError, match=name):

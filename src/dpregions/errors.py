@@ -2,7 +2,7 @@
 
 Reads as documentation: catch `DPRegionsError` for all of them, or the branch you can
 handle. Each also is the built-in a caller would expect (`ValueError`, `TypeError`,
-`ImportError`). A message names the public value that was wrong and the remedy. It never
+`ImportError`, `OSError`). A message names the public value that was wrong and the remedy. It never
 holds anything about a single record of the secret data.
 
     DPRegionsError
@@ -10,11 +10,15 @@ holds anything about a single record of the secret data.
     │   ├── GridError                 grid parameters
     │   ├── CRSError                  coordinate reference systems do not fit
     │   ├── QueryError                a query is unusable
-    │   └── PrivacyError              epsilon, bound, unit or neighbour relation
+    │   ├── PrivacyError              epsilon, bound, unit or neighbour relation
+    │   └── LedgerError               no such ledger or data set, or not for this release
+    │       └── OverBudgetError       more epsilon than the data set has left
     ├── InputTypeError (TypeError)    an argument is of a kind we do not read
+    ├── LedgerUnavailableError (OSError)  the ledger's file cannot be locked, read or written
     └── MissingExtraError (ImportError)   an optional dependency is absent
 
     DPRegionsWarning (UserWarning)
+    ├── LedgerWarning                 the ledger could not be told what became of a release
     ├── OutsideAreaWarning            a query lies wholly outside the grid's area: counts 0
     └── ApproximateCountWarning       a query's cells form no rectangle: the count is approximate
 """
@@ -46,8 +50,20 @@ class PrivacyError(InputError):
     """A privacy parameter is unusable: epsilon, the bound, the unit, the neighbour relation."""
 
 
+class LedgerError(InputError):
+    """The ledger is missing, damaged or something else, or has no account for this release."""
+
+
+class OverBudgetError(LedgerError):
+    """More epsilon was asked for than the data set has left."""
+
+
 class InputTypeError(DPRegionsError, TypeError):
     """An argument is of a kind that cannot be read here."""
+
+
+class LedgerUnavailableError(DPRegionsError, OSError):
+    """The ledger's file cannot be locked, read or written now; nothing was changed in it."""
 
 
 class MissingExtraError(DPRegionsError, ImportError):
@@ -61,6 +77,10 @@ class MissingExtraError(DPRegionsError, ImportError):
 
 class DPRegionsWarning(UserWarning):
     """Base of every warning issued by dpregions."""
+
+
+class LedgerWarning(DPRegionsWarning):
+    """The ledger could not be told what became of a release; its debit stands."""
 
 
 class OutsideAreaWarning(DPRegionsWarning):
