@@ -158,7 +158,7 @@ def _in_our_words(path: Path) -> Iterator[None]:
     """Say what SQLite found wrong with the file, and what to do."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite quotes broken names in errors
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code in _UNAVAILABLE:
             raise LedgerUnavailableError(f"the ledger {path}: {_UNAVAILABLE[code]}") from error
