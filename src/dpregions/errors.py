@@ -10,6 +10,7 @@ holds anything about a single record of the secret data.
     │   ├── GridError                 grid parameters
     │   ├── CRSError                  coordinate reference systems do not fit
     │   ├── QueryError                a query is unusable
+    │   ├── ReleaseFileError          a file is no whole release
     │   ├── PrivacyError              epsilon, bound, unit or neighbour relation
     │   └── LedgerError               no such ledger or data set, or not for this release
     │       └── OverBudgetError       more epsilon than the data set has left
@@ -56,6 +57,10 @@ class LedgerError(InputError):
 
 class OverBudgetError(LedgerError):
     """More epsilon was asked for than the data set has left."""
+
+
+class ReleaseFileError(InputError):
+    """A file is not a release, or is damaged, altered or of a newer format."""
 
 
 class InputTypeError(DPRegionsError, TypeError):

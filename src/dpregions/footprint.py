@@ -62,15 +62,24 @@ def total_share(grid: Grid) -> Fraction:
 
 @dataclass(frozen=True, eq=False)
 class Measurements:
-    """The signed part of a release: what was measured, and the fit that errors are judged by.
+    """The signed part of a release: what was measured, and the fits that errors are judged by.
 
-    It can be left out of a release; what is left is covert.
+    It can be left out of a release; what is left is covert. The fits follow from what was
+    measured, so only that is kept in a file.
     """
 
     measured: Measured
-    expected: NDArray[np.float64]
-    fitted: NDArray[np.float64]
     strategy: Strategy
+
+    @cached_property
+    def expected(self) -> NDArray[np.float64]:
+        """How much each bucket is expected to hold beforehand, up to a factor."""
+        return expected_letters(self.measured)
+
+    @cached_property
+    def fitted(self) -> NDArray[np.float64]:
+        """The signed counts of buckets that estimates come from."""
+        return signed_fit(self.measured, self.expected)
 
     @cached_property
     def held(self) -> NDArray[np.float64]:
@@ -155,6 +164,26 @@ def _post_process(
     factor: int,
 ) -> FootprintSteps:
     """Fit the noisy counts and make bodies of them."""
+    found = measurements_of(tree, strategy, noisy, shares, factor)
+    buckets = tree.buckets
+    bodies = make_bodies(buckets, found.held)
+    return FootprintSteps(
+        bodies=bodies,
+        counts=bodies.counts_on(buckets.n_rows, buckets.n_cols),
+        signed=buckets.expand(found.fitted),
+        measurements=found,
+        spending=tuple((tree.describe(level), shares[level]) for level in sorted(shares)),
+    )
+
+
+def measurements_of(
+    tree: Hierarchy,
+    strategy: Strategy,
+    noisy: dict[int, NDArray[np.int64]],
+    shares: dict[int, Budget],
+    factor: int,
+) -> Measurements:
+    """Return noisy counts by level, with the variance that their shares of epsilon give."""
     spread = {i: variance(scale_for(share, factor)) for i, share in shares.items()}
     values = {i: noisy_counts.astype(np.float64) for i, noisy_counts in noisy.items()}
     n = len(tree.levels)
@@ -163,17 +192,7 @@ def _post_process(
         tuple(values.get(i) for i in range(n)),
         tuple(spread.get(i, np.inf) for i in range(n)),
     )
-    expected = expected_letters(measured)
-    fitted = signed_fit(measured, expected)
-    bodies = make_bodies(tree.buckets, covert_fit(measured, expected))
-    buckets = tree.buckets
-    return FootprintSteps(
-        bodies=bodies,
-        counts=bodies.counts_on(buckets.n_rows, buckets.n_cols),
-        signed=buckets.expand(fitted),
-        measurements=Measurements(measured, expected, fitted, strategy),
-        spending=tuple((tree.describe(level), shares[level]) for level in sorted(shares)),
-    )
+    return Measurements(measured, strategy)
 
 
 CLUMPING = 0.7

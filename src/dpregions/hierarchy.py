@@ -78,6 +78,18 @@ class Hierarchy:
         where = "cell" if block == 1 else f"block of {block} x {block} cells"
         return f"{self.sizes[level]:,} counts of {what} centred in each {where}"
 
+    def anchors(self, level: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Return each part's place, the lower left cell of its block, and group of letters.
+
+        Parts are numbered by place, row by row, then by group.
+        """
+        member = np.zeros(self.sizes[level], np.int64)
+        member[self.part[level]] = np.arange(len(self.buckets))
+        block = self.levels[level].block or max(self.buckets.n_rows, self.buckets.n_cols)
+        row, col = (place[member] // block * block for place in self.buckets.centres)
+        groups = _letter_groups(self.buckets, self.levels[level].letters)
+        return row, col, groups[self.buckets.letters[member]]
+
     def sums(self, level: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the counts of a level's parts, from counts of buckets."""
         total = np.bincount(self.part[level], counts, minlength=self.sizes[level])

@@ -45,6 +45,8 @@ from dpregions.regions import (
 from dpregions.strategy import workload_sizes
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import geopandas
     from numpy.typing import NDArray
 
@@ -261,6 +263,21 @@ class Release:
                 f"Use method='footprint'"
             )
         return self.bodies.to_regions(self.grid)
+
+    def save(self, path: Path | str) -> None:
+        """Write the release to a Parquet file, whole or not at all; `load` reads it back.
+
+        DuckDB, Polars and pandas read the file too: docs/file-format.md has the SQL. It holds
+        what the release holds: nothing exact, no time, no name of a machine.
+
+        Parameters
+        ----------
+        path : pathlib.Path or str
+            A file that is there already is replaced.
+        """
+        from dpregions.release_file import save
+
+        save(self, path)
 
     def _deviations(self, selection: Selection) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the standard deviations of the estimate from noise and from shape."""
