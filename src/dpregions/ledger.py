@@ -124,6 +124,12 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r})"
 
+    @property
+    def id(self) -> str:
+        """The ledger's random id, with which its entries begin."""
+        with transaction(self.path) as db:
+            return _id(db)
+
     def create(
         self,
         dataset: str,
