@@ -4,7 +4,6 @@ import json
 import sqlite3
 from contextlib import closing
 from fractions import Fraction
-from unittest import mock
 
 import pytest
 
@@ -44,8 +43,7 @@ def test_the_history_is_shown_with_what_became_of_each_debit(path, tmp_path):
     saved.write_bytes(b"abc")
     ledger.mark_saved(ledger.debit("taxis", 0.5, users, "footprint, 20 x 20 cells"), saved)
     ledger.debit("taxis", 1, users, "paper, 20 x 20 cells")
-    with mock.patch.dict("os.environ", {"COLUMNS": "200"}):
-        shown = run("budget", "show", path).stdout
+    shown = run("budget", "show", path).stdout
     assert "total epsilon 3.0, spent 1.5, remaining 1.5 (unit user, add-remove)" in shown
     for words in ("footprint, 20 x 20 cells", str(saved), "interrupted or running: the budget is"):
         assert words in shown

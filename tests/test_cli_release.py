@@ -10,6 +10,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+import rich.status
 
 import dpregions as dpr
 from command_line import run
@@ -100,6 +101,14 @@ def test_what_is_printed_does_not_depend_on_the_data(folder, regions):
         few, many = publish(*args, source="few.parquet"), publish(*args)
         assert (few.stdout, few.stderr) == (many.stdout, many.stderr)
     assert not re.search(rf"\b{N_REGIONS}\b", publish("--overwrite").stdout)
+
+
+def test_progress_on_a_terminal_names_stages_and_counts_nothing(folder, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # what rich takes for a terminal
+    monkeypatch.setattr(rich.status.Status, "update", lambda self, stage: shown.append(stage))
+    shown = []
+    assert publish(*PAID).exit_code == 0
+    assert shown == ["reading the regions", "counting, noise and fit", "saving"]
 
 
 def test_the_grid_may_be_a_file(folder):

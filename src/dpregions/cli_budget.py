@@ -127,6 +127,8 @@ def _print(ledger: Ledger, accounts: list[Account], as_json: bool) -> None:
     from dpregions.privacy import short_text
 
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 1000  # lines in a file or a pipe are not folded
     console.print(f"Ledger {ledger.path}, id {ledger.id}", soft_wrap=True, markup=False)
     for account in accounts:
         promise = account.privacy_unit

@@ -51,7 +51,9 @@ class OversizeChoice(StrEnum):
 
 
 def release(
-    source: Annotated[Path, typer.Argument(help="File of regions, for example GeoParquet.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="SOURCE", help="File of regions, e.g. GeoParquet.")
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Release file to write.")],
     epsilon: Annotated[str, typer.Option(help="The privacy loss: 1, 0.5 or 1/3.")],
     max_diameter: Annotated[
@@ -73,7 +75,7 @@ def release(
         NeighbourChoice, typer.Option(help="What epsilon is about.")
     ] = NeighbourChoice.add_remove,
     user_id: Annotated[
-        str | None, typer.Option(help="Column of users, each of whom counts once.  [user_id]")
+        str | None, typer.Option(help="Column of users, each counted once; by default user_id.")
     ] = None,
     each_row: Annotated[
         bool, typer.Option("--each-row", help="Instead of --user-id: protect single rows only.")
