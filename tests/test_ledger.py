@@ -219,6 +219,15 @@ def test_a_commit_outlives_a_power_cut(ledger):
         assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
+def test_a_ledger_that_somebody_switched_to_write_ahead_logging_is_switched_back(ledger):
+    ledger.create("town", 1)
+    altered(ledger, "PRAGMA journal_mode = WAL")
+    ledger.debit("town", 1, USERS, "test")
+    assert os.listdir(ledger.path.parent) == [ledger.path.name]
+    with closing(sqlite3.connect(ledger.path)) as db:
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+
 @pytest.mark.parametrize("table", ["ledger", "dataset", "entry", "event"])
 @pytest.mark.parametrize("change", ["UPDATE {} SET rowid = rowid", "DELETE FROM {}"])
 def test_a_ledger_only_grows(ledger, table, change):
