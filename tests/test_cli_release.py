@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import re
+import shlex
 from fractions import Fraction
 from pathlib import Path
 from unittest import mock
@@ -63,8 +64,15 @@ def test_the_file_is_a_release_and_the_ledger_knows_it(folder):
     assert entry.files[0].path == str(folder / "city.parquet")
     written = Path("city.parquet").read_bytes()
     assert entry.files[0].sha256 == hashlib.sha256(written).hexdigest()
-    for words in ("Wrote city.parquet", "epsilon = 0.5", made.ledger_entry, "dpregions query"):
+    for words in ("Wrote city.parquet", "epsilon = 0.5", f"Ledger: {made.ledger_entry}."):
         assert words in done.stdout
+
+
+def test_the_commands_it_suggests_work(folder):
+    suggested = re.findall("Next: dpregions (.*)", publish(out="my city.parquet").stdout)
+    for command in suggested:
+        assert run(*shlex.split(command)).exit_code == 0
+    assert [command.split()[0] for command in suggested] == ["describe", "query"]
 
 
 def test_over_budget_is_refused_and_the_file_is_not_made(folder):

@@ -386,10 +386,10 @@ def test_a_release_is_debited_and_says_so(ledger, method):
     assert account.entries[1].state == "released"
     assert account.entries[1].what == f"{method}, 4 x 5 cells"
     assert made.ledger_entry.endswith("/town/2")
-    assert f"ledger entry {made.ledger_entry}" in made.describe()
+    assert f"Ledger: {made.ledger_entry}." in made.describe()
     unrecorded = dpr.release(SQUARES, GRID, epsilon=1, max_diameter=2, user_id=None)
     assert unrecorded.ledger_entry is None
-    assert "not recorded" in unrecorded.describe()
+    assert "Ledger: budget not recorded." in unrecorded.describe()
 
 
 class WatchedNoise:

@@ -269,7 +269,7 @@ def test_describe_says_relation_unit_epsilon_and_sensitivity_in_words():
         "replace-one, unit = user",
         "one user's data replaced by any other, or moved away",
         "at most 50 (L1)",
-        "diameter at most 2.0 (longer ones shrunk to it)",
+        "diameter at most 2.0 units (longer ones shrunk to it)",
         "all 63 components with epsilon 0.5, noise of scale 100",
         repr(GRID),
         dpr.__version__,

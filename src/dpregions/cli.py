@@ -15,6 +15,8 @@ import typer
 
 from dpregions._version import __version__
 from dpregions.cli_budget import budget
+from dpregions.cli_describe import describe
+from dpregions.cli_query import query
 from dpregions.cli_regions import regions
 from dpregions.cli_release import release
 from dpregions.errors import DPRegionsError
@@ -86,8 +88,11 @@ def demo(
 
 
 app.command()(regions)
-app.command()(release)
 app.add_typer(budget)
+app.command()(release)
+# Negative coordinates look like options; `query` itself tells the two apart.
+app.command(context_settings={"ignore_unknown_options": True})(query)
+app.command()(describe)
 
 
 def main() -> None:

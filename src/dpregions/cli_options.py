@@ -5,6 +5,7 @@ Everything here speaks of options as they are typed (`--around`), not of Python'
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -70,13 +71,22 @@ def read_grid(grid: Path | None, around: str | None, side: str | None, cell: str
             text = grid.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             raise InputError(f"--grid {grid}: there is no such file of JSON text") from None
-        return Grid.from_json(text)
+        return Grid.from_json(_grid_of_release(text))
     missing = [name for name, value in places.items() if value is None]
     if missing:
         raise InputError(f"{', '.join(given)} needs {' and '.join(missing)} too")
     assert around is not None and side is not None and cell is not None
     lon, lat = read_place(around)
     return Grid.around(lon, lat, side=read_length(side), cell_size=read_length(cell))
+
+
+def _grid_of_release(text: str) -> str:
+    """Return the grid in what `describe --json` printed; any other text as it is."""
+    try:
+        found = json.loads(text)
+        return json.dumps(found["grid"]) if "checksum" in found else text
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return text
 
 
 def read_place(around: str) -> tuple[float, float]:

@@ -7,6 +7,7 @@ is spent is said, also when the rest fails. Prints nothing that was counted in t
 from __future__ import annotations
 
 import json
+import shlex
 import tempfile
 from enum import StrEnum
 from pathlib import Path
@@ -250,7 +251,8 @@ def _print_result(made: Release, output: Path, checksum: str | None, as_json: bo
         }
         typer.echo(json.dumps(facts))
         return
-    wanted = ("Privacy:", "Enforced:", "Budget:")
+    wanted = ("Privacy:", "Enforced:", "Ledger:")
     lines = [line for line in made.describe().splitlines() if line.startswith(wanted)]
     typer.echo("\n".join([f"Wrote {output}, which may be published.", *lines]))
-    typer.echo(f"Next: dpregions describe {output}, dpregions query {output} ...")
+    file, area = shlex.quote(str(output)), " ".join(map(repr, made.grid.bounds))
+    typer.echo(f"Next: dpregions describe {file}\nNext: dpregions query {file} {area}")

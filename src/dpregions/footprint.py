@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import cached_property
 from numbers import Real
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,9 +26,10 @@ from dpregions.errors import PrivacyError
 from dpregions.hierarchy import (
     Hierarchy,
     Measured,
+    QueryVariance,
     covert_fit,
     expected_letters,
-    query_variance,
+    row_sums,
     signed_fit,
 )
 from dpregions.noise_law import variance
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 LEAST_TOTAL, MOST_TOTAL = Fraction(1, 50), Fraction(1, 4)
 MOST_NOISE = 1_000_000
 """Largest scale of the total's noise: it is made up of bodies, one by one."""
+_BATCH = 1 << 20
+"""Chances held at once, buckets times queries."""
 LEAST_STEPS = 128
 """Smallest bound in lattice steps that the catalogue has witnesses for."""
 
@@ -58,6 +61,14 @@ def total_share(grid: Grid) -> Fraction:
     """
     share = Fraction(1, math.isqrt(grid.n_rows * grid.n_cols))
     return min(max(share, LEAST_TOTAL), MOST_TOTAL)
+
+
+class FinestParts(NamedTuple):
+    """The finest parts measured: of each bucket, what they hold, what they are expected to."""
+
+    of_bucket: NDArray[np.int64]
+    held: NDArray[np.float64]
+    expected: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +96,22 @@ class Measurements:
     def held(self) -> NDArray[np.float64]:
         """The non-negative counts that the bodies follow: how many regions a query may split."""
         return covert_fit(self.measured, self.expected)
+
+    @cached_property
+    def variance(self) -> QueryVariance:
+        """The variance that noise gives the estimate of a query."""
+        return QueryVariance(self.measured, self.expected)
+
+    @cached_property
+    def finest(self) -> FinestParts | None:
+        """The finest measured parts, where there is unmeasured detail below them."""
+        tree = self.measured.hierarchy
+        finest = max(i for i, values in enumerate(self.measured.values) if values is not None)
+        if finest == len(tree.levels) - 1:
+            return None
+        part, n = tree.part[finest], tree.sizes[finest]
+        held, expected = (np.bincount(part, v, n) for v in (self.held, self.expected))
+        return FinestParts(part, held.astype(np.float64), expected.astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,41 +232,54 @@ has more variance than independent ones have, by the first; and the prior's chan
 by the second as a share of their own spread. Both cover T-Drive and the synthetic city."""
 
 
+def rectangle_deviations(
+    measurements: Measurements, ranges: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the standard deviations, from noise and from shape, of estimates for rectangles.
+
+    `ranges` are ``row0, row1, col0, col1`` of cells, one column a rectangle.
+    """
+    buckets = measurements.measured.hierarchy.buckets
+    noise, shape = np.zeros((2, ranges.shape[1]))
+    batch = max(_BATCH // len(buckets), 1)
+    for start in range(0, ranges.shape[1], batch):
+        some = slice(start, start + batch)
+        which, chance = buckets.weigh_rectangles(ranges[:, some])
+        noise[some], shape[some] = _deviations(measurements, which, chance)
+    return noise, shape
+
+
 def deviations(measurements: Measurements, signs: NDArray[np.int8]) -> tuple[float, float]:
-    """Return the standard deviations, from noise and from shape, of a query's estimate.
+    """Return the same for one query of any cells.
 
     `signs` is the query as a doubled array: 1 at its faces and vertices, -1 at its edges.
     """
-    buckets = measurements.measured.hierarchy.buckets
-    chance = buckets.weigh(signs)
-    noise = query_variance(measurements.measured, chance, measurements.expected)
-    if buckets.alphabet == "patterns":
-        return math.sqrt(noise), 0.0
-    held, chance, filled = _touching(measurements, chance)
+    chance = measurements.measured.hierarchy.buckets.weigh(signs)
+    noise, shape = _deviations(measurements, np.arange(len(chance)), chance[None])
+    return float(noise[0]), float(shape[0])
+
+
+def _deviations(
+    measurements: Measurements, which: NDArray[np.int64], chance: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return standard deviations from the chances (a row a query) of the buckets `which`."""
+    noise = np.sqrt(measurements.variance.of(chance, which))
+    if measurements.measured.hierarchy.buckets.alphabet == "patterns":
+        return noise, np.zeros_like(noise)
+    parts = measurements.finest
+    if parts is None:
+        held = measurements.held[which]
+    else:
+        held, expected = parts.held, measurements.expected[which]
+        chance = row_sums(parts.of_bucket[which], chance * expected, len(held)) / parts.expected
     either = np.maximum(chance * (1 - chance), 0.0)
     # Regions fall either way by chance, and the prior as a whole may be off.
-    spread = float((held * either).sum())
-    shape = SHAPE_CROWD * spread + (SHAPE_DOUBT * spread) ** 2
-    if filled:
-        shape = spread + CLUMPING * float((held**2 * either).sum())
-    return math.sqrt(noise), math.sqrt(shape)
-
-
-def _touching(
-    measurements: Measurements, chance: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], bool]:
-    """Return what the finest measured parts hold, and their regions' mean chance to touch.
-
-    And whether there is unmeasured detail below them.
-    """
-    measured, tree = measurements.measured, measurements.measured.hierarchy
-    finest = max(i for i, values in enumerate(measured.values) if values is not None)
-    if finest == len(tree.levels) - 1:
-        return measurements.held, chance, False
-    part, n, weight = tree.part[finest], tree.sizes[finest], measurements.expected
-    mean = np.bincount(part, weight * chance, n) / np.bincount(part, weight, n)
-    held = np.bincount(part, measurements.held, n).astype(np.float64, copy=False)
-    return held, mean, True
+    spread = either @ held
+    if parts is None:
+        shape = SHAPE_CROWD * spread + (SHAPE_DOUBT * spread) ** 2
+    else:
+        shape = spread + CLUMPING * (either @ held**2)
+    return noise, np.sqrt(shape)
 
 
 def half_widths(

@@ -8,40 +8,34 @@ The checksum finds damage, not forgery: whoever alters a file on purpose can com
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.bodies import Bodies
-from dpregions.buckets import Buckets, refuse_too_many
 from dpregions.catalogue_text import LIMIT as CATALOGUE_LIMIT
-from dpregions.catalogue_text import catalogue_from_text, catalogue_to_text
 from dpregions.errors import DPRegionsError, InputError, ReleaseFileError
-from dpregions.footprint import Measurements, measurements_of
-from dpregions.hierarchy import Hierarchy
+from dpregions.release_columns import Columns, Entries, checksum_of, columns_of, release_of
 from dpregions.release_statement import LIMIT as STATEMENT_LIMIT
 from dpregions.release_statement import (
+    NewerFormatError,
     Statement,
     canonical,
     parse_statement,
     read_statement,
     statement_of,
 )
-from dpregions.releases import Release
 from dpregions.whole_files import replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from dpregions.catalogue import Catalogue
     from dpregions.grid import Grid
+    from dpregions.releases import Release
 
 STATEMENT, CATALOGUE = "dpregions", "dpregions_catalogue"
 """Keys of the file's metadata."""
@@ -49,28 +43,7 @@ STATEMENT, CATALOGUE = "dpregions", "dpregions_catalogue"
 KINDS = ("face", "edge", "vertex")
 _MAGIC = b"PAR1"
 _FOOTER_LIMIT = 1 << 26
-_EXACT = 1 << 53
-"""Whole numbers up to this are floats."""
-
-
-class _Entries(NamedTuple):
-    """Lists on rows of the table, flat: the row of each entry, and its fields."""
-
-    row: NDArray[np.int64]
-    fields: dict[str, NDArray[Any]]
-
-
-@dataclass(frozen=True, eq=False)
-class _Columns:
-    """What a release holds beside its statement; None where it has no such column."""
-
-    count: NDArray[np.int64]
-    estimate: NDArray[np.float64] | None
-    bodies: _Entries | None
-    measured: _Entries | None
-    catalogue: str | None
-
-
+_MOST_ENTRIES = 1 << 25
 _ENTRY_TYPES = {
     "bodies": {"pattern": np.int32, "times": np.int64},
     "measured": {"level": np.int16, "group": np.int32, "value": np.int64},
@@ -122,14 +95,14 @@ def load(path: Path | str) -> Release:
     path = Path(path)
     if not path.is_file():
         raise ReleaseFileError(f"{path}: there is no such file")
-    with _refusing(path):
-        statement, columns = _read(path)
-        return _release(statement, columns)
+    with open(path, "rb") as raw, _refusing(path):
+        statement, columns = _read(raw)
+        return release_of(statement, columns)
 
 
 def checksum(release: Release) -> str:
     """Return the checksum that a release's file carries."""
-    return _checksum(statement_of(release), _columns(release))
+    return checksum_of(statement_of(release), columns_of(release))
 
 
 @contextmanager
@@ -140,6 +113,8 @@ def _refusing(path: Path) -> Iterator[None]:
     remedy = "get the file anew from whoever released it"
     try:
         yield
+    except NewerFormatError as error:
+        raise ReleaseFileError(f"{path}: {error}") from None
     except ReleaseFileError as error:
         raise ReleaseFileError(f"{path} is not a whole release: {error}; {remedy}") from None
     except DPRegionsError as error:
@@ -153,73 +128,6 @@ def _refusing(path: Path) -> Iterator[None]:
         raise ReleaseFileError(
             f"{path} is damaged: reading it ends in {type(error).__name__}; {remedy}"
         ) from None
-
-
-# Release -> columns -> table
-
-
-def _columns(release: Release) -> _Columns:
-    """Return a release's values in the file's types."""
-    footprint, covert = release.method == "footprint", release.signed is None
-    if (release.bodies is not None) != footprint or (release.measurements is not None) != (
-        footprint and not covert
-    ):
-        raise InputError("this release lacks its bodies or measurements, and cannot be saved")
-    estimate = None if covert else np.asarray(release.signed).ravel().astype(np.float64)
-    if estimate is not None and not (estimate == np.asarray(release.signed).ravel()).all():
-        raise InputError(f"an estimate beyond {_EXACT:,} cannot be saved exactly")
-    bodies, measurements = release.bodies, release.measurements
-    return _Columns(
-        release.counts.ravel(),
-        estimate,
-        None if bodies is None else _body_entries(bodies, release.grid),
-        None if measurements is None else _measured_entries(measurements, release.grid),
-        None if bodies is None else catalogue_to_text(bodies.catalogue),
-    )
-
-
-def _face(grid: Grid, row: NDArray[np.int64], col: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the row of the table that holds a cell's face."""
-    return 2 * row * grid.doubled_shape[1] + 2 * col
-
-
-def _body_entries(bodies: Bodies, grid: Grid) -> _Entries:
-    tallied = bodies.tallied()
-    fields: dict[str, NDArray[Any]] = {
-        "pattern": tallied.pattern.astype(np.int32),
-        "times": tallied.times,
-    }
-    return _Entries(_face(grid, tallied.row, tallied.col), fields)
-
-
-def _measured_entries(measurements: Measurements, grid: Grid) -> _Entries:
-    """Return noisy counts, each on the face at the lower left of its part's block."""
-    measured = measurements.measured
-    found = _measured_places(measured.hierarchy, measurements.strategy.weights, grid)
-    values = np.concatenate([v.astype(np.int64) for v in measured.values if v is not None])
-    order = np.lexsort((found.fields["group"], found.fields["level"], found.row))
-    fields = {name: field[order] for name, field in (found.fields | {"value": values}).items()}
-    return _Entries(found.row[order], fields)
-
-
-def _measured_places(tree: Hierarchy, weights: tuple[int, ...], grid: Grid) -> _Entries:
-    """Return where the counts of the measured levels belong, level by level, part by part."""
-    rows, levels, groups = [], [], []
-    for level in _measured_levels(weights):
-        row, col, group = tree.anchors(level)
-        rows.append(_face(grid, row, col))
-        levels.append(np.full(len(row), level, np.int16))
-        groups.append(group.astype(np.int32))
-    fields: dict[str, NDArray[Any]] = {
-        "level": np.concatenate(levels),
-        "group": np.concatenate(groups),
-    }
-    return _Entries(np.concatenate(rows), fields)
-
-
-def _measured_levels(weights: tuple[int, ...]) -> list[int]:
-    """Return the levels that were measured: the first always is, before the others are chosen."""
-    return [level for level, weight in enumerate(weights) if weight or level == 0]
 
 
 def _layout(grid: Grid) -> dict[str, NDArray[Any]]:
@@ -258,7 +166,7 @@ def _table(release: Release) -> tuple[pa.Table, dict[str, str]]:
     """Return a release as a table and the file's metadata."""
     import pyarrow as pa
 
-    columns, statement = _columns(release), statement_of(release)
+    columns, statement = columns_of(release), statement_of(release)
     schema = _schema(
         estimate=columns.estimate is not None,
         bodies=columns.bodies is not None,
@@ -273,14 +181,14 @@ def _table(release: Release) -> tuple[pa.Table, dict[str, str]]:
     for name, entries in (("bodies", columns.bodies), ("measured", columns.measured)):
         if entries is not None:
             arrays[name] = _lists(entries, schema.field(name).type, len(columns.count))
-    metadata = {STATEMENT: canonical({**statement, "checksum": _checksum(statement, columns)})}
+    metadata = {STATEMENT: canonical({**statement, "checksum": checksum_of(statement, columns)})}
     if columns.catalogue is not None:
         metadata[CATALOGUE] = columns.catalogue
     table = pa.Table.from_arrays([pa.array(arrays[name]) for name in schema.names], schema=schema)
     return table, metadata
 
 
-def _lists(entries: _Entries, kind: pa.ListType, n: int) -> pa.ListArray:
+def _lists(entries: Entries, kind: pa.ListType, n: int) -> pa.ListArray:
     """Return the lists on the n rows of the table."""
     import pyarrow as pa
 
@@ -292,57 +200,26 @@ def _lists(entries: _Entries, kind: pa.ListType, n: int) -> pa.ListArray:
     return pa.ListArray.from_arrays(offsets, flat, type=kind)
 
 
-def _checksum(statement: dict[str, Any], columns: _Columns) -> str:
-    """Return the SHA-256 of everything in the file but itself and what the grid decides."""
-    digest = hashlib.sha256()
-
-    def add(name: str, data: bytes | memoryview) -> None:
-        digest.update(f"{name} {len(data)}\n".encode())
-        digest.update(data)
-
-    def add_array(name: str, values: NDArray[Any]) -> None:
-        little = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
-        add(f"{name} {little.dtype.str}", little.tobytes())
-
-    rest = {name: value for name, value in statement.items() if name != "checksum"}
-    add(STATEMENT, canonical(rest).encode())
-    add(CATALOGUE, (columns.catalogue or "").encode())
-    add_array("count", columns.count)
-    if columns.estimate is not None:
-        add_array("estimate", columns.estimate)
-    for name, entries in (("bodies", columns.bodies), ("measured", columns.measured)):
-        if entries is not None:
-            add_array(f"{name} row", entries.row)
-            for field, values in entries.fields.items():
-                add_array(f"{name} {field}", values)
-    return f"sha256:{digest.hexdigest()}"
-
-
-# File -> columns -> release
-
-
-def _read(path: Path) -> tuple[Statement, _Columns]:
+def _read(raw: Any) -> tuple[Statement, Columns]:
     """Return what a file holds, once its sizes, its schema and its checksum are right."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with open(path, "rb") as raw:
-        _check_footer(raw)
-        file = pq.ParquetFile(
-            pa.PythonFile(raw, "r"),
-            read_dictionary=["kind"],
-            thrift_string_size_limit=_FOOTER_LIMIT,
-            thrift_container_size_limit=1 << 20,
-            page_checksum_verification=True,
-        )
-        found = {key.decode(): value for key, value in (file.metadata.metadata or {}).items()}
-        text, catalogue = _texts(found)
-        fields = read_statement(text)
-        statement = parse_statement(fields)
-        _check_sizes(file, statement)
-        table = file.read()
-    columns = _columns_of(table, statement.grid, catalogue)
-    if _checksum(fields, columns) != statement.checksum:
+    _check_footer(raw)
+    file = pq.ParquetFile(
+        pa.PythonFile(raw, "r"),
+        read_dictionary=["kind"],
+        thrift_string_size_limit=_FOOTER_LIMIT,
+        thrift_container_size_limit=1 << 20,
+        page_checksum_verification=True,
+    )
+    found = {key.decode(): value for key, value in (file.metadata.metadata or {}).items()}
+    text, catalogue = _texts(found)
+    fields = read_statement(text)
+    statement = parse_statement(fields)
+    _check_sizes(file.metadata, statement)
+    columns = _read_columns(file.read(), statement.grid, catalogue)
+    if checksum_of(fields, columns) != statement.checksum:
         raise ReleaseFileError("its checksum does not fit: it was damaged or altered")
     return statement, columns
 
@@ -374,29 +251,34 @@ def _texts(found: dict[str, bytes]) -> tuple[str, str | None]:
     return found[STATEMENT].decode(), None if catalogue is None else catalogue.decode()
 
 
-def _check_sizes(file: Any, statement: Statement) -> None:
-    """Refuse another schema, or other numbers of rows, before a row is read."""
-    footprint = statement.fields["method"] == "footprint"
+def _check_sizes(held: Any, statement: Statement) -> None:
+    """Refuse another schema, or other numbers of rows and values, before one is read."""
+    footprint, grid = statement.fields["method"] == "footprint", statement.grid
     schema = _schema(
         estimate=not statement.covert,
         bodies=footprint,
         measured=footprint and not statement.covert,
     )
-    held = file.metadata
-    # Read as a dictionary, `kind` shows as one: the schema proper is that of the file.
     if held.schema.to_arrow_schema().remove_metadata() != schema:
         raise ReleaseFileError("its columns are not those of a release")
-    if held.num_rows != statement.grid.n_components:
+    if held.num_rows != grid.n_components:
         raise ReleaseFileError(
-            f"it has {held.num_rows:,} rows where its grid has {statement.grid.n_components:,} "
-            f"components"
+            f"it has {held.num_rows:,} rows where its grid has {grid.n_components:,} components"
         )
     groups = [held.row_group(i) for i in range(held.num_row_groups)]
     if sum(group.num_rows for group in groups) != held.num_rows:
         raise ReleaseFileError("its groups of rows do not add up")
+    for group in groups:
+        for column in (group.column(i) for i in range(group.num_columns)):
+            nested = "." in column.path_in_schema
+            most = group.num_rows + (_MOST_ENTRIES if nested else 0)
+            if not group.num_rows <= column.num_values <= most:
+                raise ReleaseFileError("a column of it has a number of values that none has")
+            if not 0 <= column.total_uncompressed_size <= 64 * most + (1 << 20):
+                raise ReleaseFileError("a column of it has a size that none has")
 
 
-def _columns_of(table: pa.Table, grid: Grid, catalogue: str | None) -> _Columns:
+def _read_columns(table: pa.Table, grid: Grid, catalogue: str | None) -> Columns:
     """Return a table's columns as arrays; refuse rows that are not the grid's."""
     table.validate(full=True)
     if table.num_rows != grid.n_components or any(c.null_count for c in table.columns):
@@ -405,109 +287,32 @@ def _columns_of(table: pa.Table, grid: Grid, catalogue: str | None) -> _Columns:
     kind = table["kind"].unify_dictionaries().combine_chunks()
     names = kind.dictionary.to_pylist() if table.num_rows else []
     code = np.array([KINDS.index(name) if name in KINDS else -1 for name in names], np.int8)
-    same = np.array_equal(code[kind.indices.to_numpy()], layout["kind"])
+    same = np.array_equal(code[_values(kind.indices)], layout["kind"])
     for name in ("sign", "row", "col"):
-        same = same and np.array_equal(table[name].to_numpy(), layout[name])
+        same = same and np.array_equal(_values(table[name].combine_chunks()), layout[name])
     if not same:
         raise ReleaseFileError("its rows are not the components of its grid, in their order")
     names = table.column_names
-    return _Columns(
-        table["count"].to_numpy(),
-        table["estimate"].to_numpy() if "estimate" in names else None,
+    return Columns(
+        _values(table["count"].combine_chunks()),
+        _values(table["estimate"].combine_chunks()) if "estimate" in names else None,
         _entries_of(table["bodies"]) if "bodies" in names else None,
         _entries_of(table["measured"]) if "measured" in names else None,
         catalogue,
     )
 
 
-def _entries_of(column: pa.ChunkedArray) -> _Entries:
+def _entries_of(column: pa.ChunkedArray) -> Entries:
     lists = column.combine_chunks()
     flat = lists.flatten()
-    row = np.repeat(np.arange(len(lists)), lists.value_lengths().to_numpy())
-    fields = {f.name: flat.field(i).to_numpy() for i, f in enumerate(flat.type)}
-    return _Entries(row, fields)
+    row = np.repeat(np.arange(len(lists)), np.diff(_values(lists.offsets)))
+    fields = {f.name: _values(flat.field(i)) for i, f in enumerate(flat.type)}
+    return Entries(row, fields)
 
 
-def _release(statement: Statement, columns: _Columns) -> Release:
-    """Return the release, once its values are such as a release may have."""
-    grid, estimate = statement.grid, columns.estimate
-    counts = columns.count.reshape(grid.doubled_shape)
-    if (counts < 0).any() or counts.sum(dtype=np.float64) >= 2**62:
-        raise ReleaseFileError("it has counts that are negative or out of range")
-    if estimate is not None and not np.isfinite(estimate).all():
-        raise ReleaseFileError("it has estimates that are not finite")
-    signed: NDArray[Any] | None = None
-    if estimate is not None:
-        signed = estimate.reshape(grid.doubled_shape)
-    bodies = measurements = None
-    if statement.fields["method"] == "paper":
-        if columns.catalogue is not None:
-            raise ReleaseFileError("it has a catalogue that its method has no use for")
-        signed = None if signed is None else _whole(signed)
-    else:
-        if columns.catalogue is None or columns.bodies is None:
-            raise ReleaseFileError("it lacks the catalogue of patterns")
-        known = catalogue_from_text(columns.catalogue)
-        bodies = _bodies(columns.bodies, known, grid, counts)
-        if columns.measured is not None:
-            measurements = _measurements(columns.measured, known, statement)
-    return Release(
-        **statement.fields, counts=counts, signed=signed, bodies=bodies, measurements=measurements
-    )
-
-
-def _whole(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    if (np.abs(values) > _EXACT).any() or (values != np.rint(values)).any():
-        raise ReleaseFileError("it has estimates that are no whole numbers")
-    return values.astype(np.int64)
-
-
-def _cells(entries: _Entries, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    row, col = np.divmod(entries.row, grid.doubled_shape[1])
-    if ((row & 1) | (col & 1)).any():
-        raise ReleaseFileError("it has lists on rows that are no faces")
-    return row >> 1, col >> 1
-
-
-def _bodies(entries: _Entries, known: Catalogue, grid: Grid, counts: NDArray[np.int64]) -> Bodies:
-    row, col = _cells(entries, grid)
-    pattern, times = entries.fields["pattern"].astype(np.int64), entries.fields["times"]
-    good = (pattern >= 0) & (pattern < len(known)) & (times >= 1) & (times <= counts.max())
-    if not good.all():
-        raise ReleaseFileError("it has bodies out of range")
-    again = (np.diff(entries.row) == 0) & (np.diff(pattern) <= 0)
-    inside = (row + known.heights[pattern] <= grid.n_rows) & (
-        col + known.widths[pattern] <= grid.n_cols
-    )
-    bodies = Bodies(known, pattern, row, col, times)
-    if again.any() or not inside.all():
-        raise ReleaseFileError("it has bodies out of order or beyond the area")
-    if not np.array_equal(bodies.counts_on(*grid.shape), counts):
-        raise ReleaseFileError("its counts are not those of its bodies")
-    return bodies
-
-
-def _measurements(entries: _Entries, known: Catalogue, statement: Statement) -> Measurements:
-    grid, strategy = statement.grid, statement.strategy
-    assert strategy is not None
-    refuse_too_many(known.side, *grid.shape)
-    tree = Hierarchy.of(Buckets.of(known, strategy.alphabet, *grid.shape), strategy.levels)
-    for coarse, fine, up in zip(tree.part, tree.part[1:], tree.parent, strict=False):
-        if not np.array_equal(up[fine], coarse):
-            raise ReleaseFileError("its levels do not refine each other")
-    places = _measured_places(tree, strategy.weights, grid)
-    order = np.lexsort((places.fields["group"], places.fields["level"], places.row))
-    same = np.array_equal(places.row[order], entries.row) and all(
-        np.array_equal(places.fields[name][order], entries.fields[name])
-        for name in ("level", "group")
-    )
-    if not same or (np.abs(entries.fields["value"]) > _EXACT).any():
-        raise ReleaseFileError("its measurements are not those of its strategy")
-    level, value = entries.fields["level"], entries.fields["value"]
-    levels = _measured_levels(strategy.weights)
-    noisy = {i: value[level == i] for i in levels}
-    shares = dict(zip(levels, (share for _, share in statement.fields["spending"]), strict=True))
-    factor = statement.fields["privacy_unit"].sensitivity_factor
-    if factor != statement.fields["sensitivity"]:
-        raise ReleaseFileError("its sensitivity is not that of its neighbour relation")
-    return measurements_of(tree, strategy, noisy, shares, factor)
+def _values(array: pa.Array) -> NDArray[Any]:
+    """Return an Arrow array of numbers as numpy's; Arrow's own way there imports pandas."""
+    dtype = np.dtype(array.type.to_pandas_dtype())
+    if not len(array):
+        return np.zeros(0, dtype)
+    return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize)

@@ -32,6 +32,10 @@ _MOST_BLOCK = 1 << 30
 _FRACTION = re.compile(r"[0-9]{1,700}(/[0-9]{1,700})?")
 
 
+class NewerFormatError(ReleaseFileError):
+    """The file is of a format that this software does not know yet."""
+
+
 @dataclass(frozen=True)
 class Statement:
     """What was read: the fields of a `Release` that are no arrays, and what it measured."""
@@ -90,9 +94,9 @@ def read_statement(text: str) -> dict[str, Any]:
         raise ReleaseFileError('its statement lacks "format": "dpregions release"')
     version = found.get("format_version")
     if type(version) is int and version > FORMAT_VERSION:
-        raise ReleaseFileError(
-            f"it has format version {version}, newer than {FORMAT_VERSION}, which this software "
-            f"reads: upgrade dpregions"
+        raise NewerFormatError(
+            f"this release has format version {version}, and this software reads up to "
+            f"{FORMAT_VERSION}: upgrade dpregions"
         )
     if version != FORMAT_VERSION or type(version) is not int:
         raise ReleaseFileError(f"it has format version {version!r}, which never was")

@@ -14,6 +14,7 @@ import numpy as np
 
 from dpregions import footprint, paper
 from dpregions._version import __version__
+from dpregions.crs import unit_label
 from dpregions.errors import InputError, InputTypeError, PrivacyError
 from dpregions.euler import EulerHistogram
 from dpregions.fixes import UNIT_ATTRIBUTE
@@ -42,6 +43,7 @@ from dpregions.regions import (
     outlines_of,
     read_regions,
 )
+from dpregions.release_statement import NOT_RECORDED
 from dpregions.strategy import workload_sizes
 
 if TYPE_CHECKING:
@@ -212,6 +214,22 @@ class Release:
         """
         self._need_signed("intervals")
         selection = select(self.grid, query, crs)
+        low, high = self._bounds(selection, confidence)
+        if selection.index is not None:
+            import pandas as pd
+
+            return pd.DataFrame({"low": low, "high": high}, index=selection.index)
+        return selection.wrap(low), selection.wrap(high)
+
+    def answers(self, selection: Selection, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
+        """Return `count`, `low` and `high` (unless covert) and `exact`, one a selected query."""
+        found: dict[str, NDArray[Any]] = {"count": self._sums("counts", selection)}
+        if self.signed is not None:
+            found["low"], found["high"] = self._bounds(selection, confidence)
+        return found | {"exact": selection.exact}
+
+    def _bounds(self, selection: Selection, confidence: float) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the ends of the intervals of selected queries."""
         middle = self._sums("signed", selection)
         width: NDArray[Any]
         if self.measurements is None:
@@ -220,12 +238,7 @@ class Release:
         else:
             noise, shape = self._deviations(selection)
             width = footprint.half_widths(noise, shape, confidence)
-        low, high = np.maximum(middle - width, 0), np.maximum(middle + width, 0)
-        if selection.index is not None:
-            import pandas as pd
-
-            return pd.DataFrame({"low": low, "high": high}, index=selection.index)
-        return selection.wrap(low), selection.wrap(high)
+        return np.maximum(middle - width, 0), np.maximum(middle + width, 0)
 
     def expected_error(self, *query: Any, crs: Any = None) -> Any:
         """Return the mean absolute error to expect of `estimate`, by its source.
@@ -285,9 +298,14 @@ class Release:
             one = variance(scale_for(self.budget, self.sensitivity))
             noise = np.sqrt(selection.n_components * one)
             return noise, np.zeros_like(noise)
-        masks = (selection.signs(i, self.grid) for i in range(selection.ranges.shape[1]))
-        parts = [footprint.deviations(self.measurements, mask) for mask in masks]
-        noise, shape = np.array(parts, dtype=np.float64).reshape(-1, 2).T
+        noise, shape = np.zeros((2, selection.ranges.shape[1]))
+        plain = selection.exact
+        noise[plain], shape[plain] = footprint.rectangle_deviations(
+            self.measurements, selection.ranges[:, plain]
+        )
+        for i in selection.masks:
+            signs = selection.signs(i, self.grid)
+            noise[i], shape[i] = footprint.deviations(self.measurements, signs)
         return noise, shape
 
     def _need_signed(self, what: str) -> None:
@@ -309,20 +327,17 @@ class Release:
             f"{what} with epsilon {part}, noise of scale {scale_for(part, self.sensitivity):g}"
             for what, part in self.spending
         )
-        recorded = f"debited, ledger entry {self.ledger_entry}"
-        if self.ledger_entry is None:
-            recorded = "not recorded in a ledger"
         return "\n".join(
             [
                 f"dpregions release, method {self.method!r}, software version {self.version}.",
                 f"Privacy: {promise}",
                 f"Enforced: one region a {self.unit}, of diameter at most {self.max_diameter!r} "
-                f"(longer ones {longer}); so neighbouring data move what each measurement counts "
-                f"by at most {self.sensitivity} (L1).",
+                f"{unit_label(self.grid.crs)} (longer ones {longer}); so neighbouring data move "
+                f"what each measurement counts by at most {self.sensitivity} (L1).",
                 f"Measured: {spent}. Every count of each got noise, empty ones too; {self.noise}.",
-                f"Public, chosen without looking at the data: {self.grid!r}, max_diameter, "
-                f"epsilon.",
-                f"Budget: {recorded}.",
+                f"Public, chosen without looking at the data: {self.grid!r} with cells of "
+                f"{self.grid.cell_size!r} {unit_label(self.grid.crs)}, max_diameter, epsilon.",
+                f"Ledger: {self.ledger_entry or NOT_RECORDED}.",
                 "Not promised: that two releases of the same data cost one epsilon. Their epsilons "
                 "add up.",
             ]
