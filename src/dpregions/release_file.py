@@ -1,13 +1,14 @@
 """The release file: one Parquet file, one row a component, everything else in its metadata.
 
-Owns the columns, the checksum, and what `load` accepts. The file holds what the release holds and
-nothing more: rows are all there in a fixed order, so it depends on the secret data only through
-the released values, and the same release always gives the same bytes. Reading trusts nothing.
-The checksum finds damage, not forgery: whoever alters a file on purpose can compute it anew.
+Owns the file's columns and its seal, and what `load` accepts. The file holds what the release holds
+and nothing more: all rows are there in a fixed order, so it depends on the secret data only
+through the released values, and the same release always gives the same bytes. Reading trusts
+nothing. Seal and checksum find damage, not forgery: whoever alters a file on purpose can make both.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,6 +42,7 @@ STATEMENT, CATALOGUE = "dpregions", "dpregions_catalogue"
 """Keys of the file's metadata."""
 
 KINDS = ("face", "edge", "vertex")
+SEAL = b"dpregions seal 1"
 _MAGIC = b"PAR1"
 _FOOTER_LIMIT = 1 << 26
 _MOST_ENTRIES = 1 << 25
@@ -61,12 +63,26 @@ def save(release: Release, path: Path | str) -> None:
         raise InputError(f"there is no folder {target.absolute().parent}: make it first")
     table, metadata = _table(release)
     options = {"compression": "zstd", "store_schema": False, "write_page_checksum": True}
-    with (
-        replacing(target) as part,
-        pq.ParquetWriter(part, table.schema, use_dictionary=["kind", "sign"], **options) as writer,
-    ):
-        writer.write_table(table)
-        writer.add_key_value_metadata(metadata)
+    with replacing(target) as part:
+        with pq.ParquetWriter(part, table.schema, use_dictionary=["kind"], **options) as writer:
+            writer.write_table(table)
+            writer.add_key_value_metadata(metadata)
+        seal(part)
+
+
+def seal(path: Path) -> None:
+    """Put a digest of a Parquet file's bytes into it, between its columns and its footer.
+
+    Readers find both by their places, and never look between. Arrow must not be shown a
+    damaged footer: it may end the process.
+    """
+    with open(path, "rb+") as file:
+        start = _footer_start(file)
+        digest = _digest(file, start, start)
+        file.seek(start)
+        footer = file.read()
+        file.seek(start)
+        file.write(SEAL + digest + footer)
 
 
 def load(path: Path | str) -> Release:
@@ -205,7 +221,7 @@ def _read(raw: Any) -> tuple[Statement, Columns]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    _check_footer(raw)
+    _check_seal(raw)
     file = pq.ParquetFile(
         pa.PythonFile(raw, "r"),
         read_dictionary=["kind"],
@@ -224,18 +240,44 @@ def _read(raw: Any) -> tuple[Statement, Columns]:
     return statement, columns
 
 
-def _check_footer(raw: Any) -> None:
-    """Refuse a file that is cut short, before any of its own lengths is believed."""
-    size = os.fstat(raw.fileno()).st_size
-    head = raw.read(4)
-    raw.seek(max(size - 8, 0))
-    tail = raw.read(8)
+def _footer_start(file: Any) -> int:
+    """Return where a Parquet file's footer begins, once it can be one."""
+    size = os.fstat(file.fileno()).st_size
+    file.seek(0)
+    head = file.read(4)
+    file.seek(max(size - 8, 0))
+    tail = file.read(8)
     if size < 12 or head != _MAGIC or tail[4:] != _MAGIC:
         raise ReleaseFileError("it is no Parquet file, or its end is missing")
     length = int.from_bytes(tail[:4], "little")
     if length > min(size - 12, _FOOTER_LIMIT):
         raise ReleaseFileError("it is cut short, or its footer is too long")
-    raw.seek(0)
+    return size - 8 - length
+
+
+def _digest(file: Any, stop: int, resume: int) -> bytes:
+    """Return the SHA-256 of a file's bytes but those from `stop` to `resume`."""
+    digest = hashlib.sha256()
+    file.seek(0)
+    while piece := file.read(min(1 << 20, stop - file.tell())):
+        digest.update(piece)
+    file.seek(resume)
+    while piece := file.read(1 << 20):
+        digest.update(piece)
+    return digest.digest()
+
+
+def _check_seal(file: Any) -> None:
+    """Refuse a file whose bytes are not those that were written, before Arrow sees it."""
+    footer = _footer_start(file)
+    start = footer - len(SEAL) - hashlib.sha256().digest_size
+    file.seek(max(start, 0))
+    if start < 4 or file.read(len(SEAL)) != SEAL:
+        raise ReleaseFileError("it is a Parquet file, but dpregions did not write it")
+    sealed = file.read(footer - start - len(SEAL))
+    if _digest(file, start, footer) != sealed:
+        raise ReleaseFileError("its bytes do not fit its seal: it was damaged or altered")
+    file.seek(0)
 
 
 def _texts(found: dict[str, bytes]) -> tuple[str, str | None]:
@@ -268,14 +310,13 @@ def _check_sizes(held: Any, statement: Statement) -> None:
     groups = [held.row_group(i) for i in range(held.num_row_groups)]
     if sum(group.num_rows for group in groups) != held.num_rows:
         raise ReleaseFileError("its groups of rows do not add up")
-    for group in groups:
-        for column in (group.column(i) for i in range(group.num_columns)):
-            nested = "." in column.path_in_schema
-            most = group.num_rows + (_MOST_ENTRIES if nested else 0)
-            if not group.num_rows <= column.num_values <= most:
-                raise ReleaseFileError("a column of it has a number of values that none has")
-            if not 0 <= column.total_uncompressed_size <= 64 * most + (1 << 20):
-                raise ReleaseFileError("a column of it has a size that none has")
+    if not 0 <= sum(group.total_byte_size for group in groups) <= _size_limit(grid):
+        raise ReleaseFileError("its columns are larger than those of any release")
+
+
+def _size_limit(grid: Grid) -> int:
+    """Return more bytes than the columns of any release on a grid have, unpacked."""
+    return 64 * (grid.n_components + _MOST_ENTRIES)
 
 
 def _read_columns(table: pa.Table, grid: Grid, catalogue: str | None) -> Columns:
@@ -304,8 +345,9 @@ def _read_columns(table: pa.Table, grid: Grid, catalogue: str | None) -> Columns
 
 def _entries_of(column: pa.ChunkedArray) -> Entries:
     lists = column.combine_chunks()
-    flat = lists.flatten()
-    row = np.repeat(np.arange(len(lists)), np.diff(_values(lists.offsets)))
+    offsets = _values(lists.offsets)
+    flat = lists.values[int(offsets[0]) : int(offsets[-1])]
+    row = np.repeat(np.arange(len(lists)), np.diff(offsets))
     fields = {f.name: _values(flat.field(i)) for i, f in enumerate(flat.type)}
     return Entries(row, fields)
 
