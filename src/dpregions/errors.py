@@ -2,7 +2,7 @@
 
 Reads as documentation: catch `DPRegionsError` for all of them, or the branch you can
 handle. Each also is the built-in a caller would expect (`ValueError`, `TypeError`,
-`ImportError`). A message names the public value that was wrong and the remedy. It never
+`OSError`, `ImportError`). A message names the public value that was wrong and the remedy. It never
 holds anything about a single record of the secret data.
 
     DPRegionsError
@@ -12,6 +12,7 @@ holds anything about a single record of the secret data.
     │   ├── QueryError                a query is unusable
     │   └── PrivacyError              epsilon, bound, unit or neighbour relation
     ├── InputTypeError (TypeError)    an argument is of a kind we do not read
+    ├── SourceError (OSError)         a source failed while it was read: a database is down
     └── MissingExtraError (ImportError)   an optional dependency is absent
 
     DPRegionsWarning (UserWarning)
@@ -48,6 +49,10 @@ class PrivacyError(InputError):
 
 class InputTypeError(DPRegionsError, TypeError):
     """An argument is of a kind that cannot be read here."""
+
+
+class SourceError(DPRegionsError, OSError):
+    """A source failed on the way: a database that is down or drops, a stream that breaks."""
 
 
 class MissingExtraError(DPRegionsError, ImportError):
