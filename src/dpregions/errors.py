@@ -2,7 +2,7 @@
 
 Reads as documentation: catch `DPRegionsError` for all of them, or the branch you can
 handle. Each also is the built-in a caller would expect (`ValueError`, `TypeError`,
-`ImportError`, `OSError`). A message names the public value that was wrong and the remedy. It never
+`OSError`, `ImportError`). A message names the public value that was wrong and the remedy. It never
 holds anything about a single record of the secret data.
 
     DPRegionsError
@@ -16,6 +16,7 @@ holds anything about a single record of the secret data.
     │       └── OverBudgetError       more epsilon than the data set has left
     ├── InputTypeError (TypeError)    an argument is of a kind we do not read
     ├── LedgerUnavailableError (OSError)  the ledger's file cannot be locked, read or written
+    ├── SourceError (OSError)         a source failed while it was read: a database is down
     └── MissingExtraError (ImportError)   an optional dependency is absent
 
     DPRegionsWarning (UserWarning)
@@ -69,6 +70,10 @@ class InputTypeError(DPRegionsError, TypeError):
 
 class LedgerUnavailableError(DPRegionsError, OSError):
     """The ledger's file cannot be locked, read or written now; nothing was changed in it."""
+
+
+class SourceError(DPRegionsError, OSError):
+    """A source failed on the way: a database that is down or drops, a stream that breaks."""
 
 
 class MissingExtraError(DPRegionsError, ImportError):

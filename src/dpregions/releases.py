@@ -15,9 +15,9 @@ import numpy as np
 from dpregions import footprint, paper
 from dpregions._version import __version__
 from dpregions.crs import unit_label
-from dpregions.errors import InputError, InputTypeError, PrivacyError
+from dpregions.errors import InputError, PrivacyError
 from dpregions.euler import EulerHistogram
-from dpregions.fixes import UNIT_ATTRIBUTE
+from dpregions.fixes import TRAJECTORY_KEYS, UNIT_ATTRIBUTE
 from dpregions.footprint import Measurements
 from dpregions.grid import Grid, check_grid
 from dpregions.ledger import Ledger, paid_noise
@@ -37,6 +37,7 @@ from dpregions.privacy import (
 from dpregions.queries import Selection, select, signed_sums, signed_table
 from dpregions.regions import (
     Bound,
+    IdColumns,
     Oversize,
     geometry_batches,
     match_crs,
@@ -56,9 +57,6 @@ if TYPE_CHECKING:
 
 Method = Literal["footprint", "paper"]
 METHODS: tuple[Method, ...] = ("footprint", "paper")
-
-TRAJECTORY_COLUMN = "trajectory"
-_TRAJECTORY_KEYS = ("user_id", TRAJECTORY_COLUMN)
 
 
 class ExpectedError(NamedTuple):
@@ -559,19 +557,9 @@ def _protected(regions: Any, user_id: Any) -> tuple[Any, Unit]:
     if user_id is None:
         return None, "record"
     of_trajectories = getattr(regions, "attrs", {}).get(UNIT_ATTRIBUTE) == "trajectory"
-    if of_trajectories and isinstance(user_id, str) and user_id in _TRAJECTORY_KEYS:
+    if of_trajectories and isinstance(user_id, str) and user_id in TRAJECTORY_KEYS:
         columns = getattr(regions, "columns", ())
-        keys = [name for name in _TRAJECTORY_KEYS if name in columns]
-        if TRAJECTORY_COLUMN in keys:
-            return _trajectory_ids(regions, keys), "trajectory"
+        keys = IdColumns(name for name in TRAJECTORY_KEYS if name in columns)
+        if TRAJECTORY_KEYS[-1] in keys:
+            return keys, "trajectory"
     return user_id, "user"
-
-
-def _trajectory_ids(regions: Any, keys: list[str]) -> NDArray[Any]:
-    """Return one id a trajectory: its number counts within its user. NaN where a key is missing."""
-    try:
-        return np.asarray(regions.groupby(keys, sort=False).ngroup())
-    except TypeError:
-        raise InputTypeError(
-            f"{' and '.join(keys)} hold values that cannot be compared as ids"
-        ) from None
