@@ -10,6 +10,7 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
+import pandas as pd
 import pytest
 import rich.status
 
@@ -116,7 +117,7 @@ def test_progress_on_a_terminal_names_stages_and_counts_nothing(folder, monkeypa
     monkeypatch.setattr(rich.status.Status, "update", lambda self, stage: shown.append(stage))
     shown = []
     assert publish(*PAID).exit_code == 0
-    assert shown == ["reading the regions", "counting, noise and fit", "saving"]
+    assert shown == ["opening the source", "counting, noise and fit", "saving"]
 
 
 def test_the_grid_may_be_a_file(folder):
@@ -131,6 +132,22 @@ def test_other_files_of_regions_are_read_too(folder, regions, suffix):
     wgs.to_file(f"regions.{suffix}")
     done = publish(source=f"regions.{suffix}")
     assert done.exit_code == 0, done.stderr
+
+
+def test_a_database_is_a_source_too(folder, regions):
+    duckdb = pytest.importorskip("duckdb")
+    rows = pd.DataFrame({"person": regions["user_id"], "wkb": regions.geometry.to_wkb()})
+    with duckdb.connect("city.duckdb") as database:
+        database.register("rows", rows)
+        database.execute("CREATE TABLE homes AS SELECT * FROM rows")
+    asked = ("--sql", "SELECT person, wkb FROM homes", "--user-id", "person", "--crs", regions.crs)
+    done = publish(*PAID, *asked, source="city.duckdb")
+    assert done.exit_code == 0, done.stderr
+    refused = publish(
+        *PAID, "--sql", "SELECT * FROM nowhere", source="city.duckdb", out="no.parquet"
+    )
+    assert refused.exit_code in (1, 2)
+    assert spent() == Fraction(1, 2)
 
 
 def test_rows_and_trajectories_have_accounts_of_their_own(folder, regions):
@@ -177,8 +194,9 @@ def test_the_workload_lays_the_budget_out(folder):
         ({"terms": (*TERMS, "--around", "9,48.5")}, "needs --side and --cell"),
         ({"terms": (*TERMS, "--grid", "missing.json")}, "there is no such file of JSON text"),
         ({"source": "missing.parquet"}, "missing.parquet: there is no such file"),
-        ({"source": "city.ledger"}, "city.ledger cannot be read as regions"),
-        ({"source": "text.parquet"}, "text.parquet cannot be read as regions"),
+        ({"source": "city.ledger"}, "its name does not tell its format"),
+        ({"source": "text.parquet"}, "text.parquet"),
+        ({"args": ("--sql", "SELECT 1")}, "--sql has no use for"),
         ({"out": "nowhere/city.parquet"}, "give a file in a folder that exists"),
         ({"out": "regions.parquet"}, "is one of the inputs"),
         ({"out": "city.ledger"}, "is one of the inputs"),
@@ -281,6 +299,15 @@ def test_a_saved_release_is_done_even_if_the_ledger_cannot_be_told(folder, monke
     assert done.exit_code == 0
     assert "is saved, but not noted in its ledger: another process holds it" in done.stderr
     assert dpr.load("city.parquet").ledger_entry.endswith("/taxis/2")
+
+
+def test_a_release_that_the_ledger_cannot_mark_is_saved_with_a_note(folder, monkeypatch):
+    held = mock.Mock(side_effect=LedgerUnavailableError("another process holds it"))
+    monkeypatch.setattr(Ledger, "mark_released", held)
+    done = publish(*PAID)
+    assert done.exit_code == 0
+    assert done.stderr.startswith("dpregions: note: the release is made and paid for")
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_help_has_an_example():

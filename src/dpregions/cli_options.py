@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpregions.errors import InputError
+from dpregions.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
     from dpregions.grid import Grid
@@ -48,8 +49,10 @@ _IN_OPTIONS = (
     (r"\bpass an array of ids, or user_id=None\b", "use --each-row"),
     (r"\buser_id=None\b", "--each-row"),
     (r"\bleave crs out\b", "leave --crs out"),
-    (r"\b(user_id|method|neighbours|oversize|workload|crs)=", r"--\1 "),
-    (r"\b(max_diameter)=", r"--\1 "),
+    (
+        r"\b(user_id|method|max_diameter|workload|crs|sql|layer|geometry|lon|lat)= *",
+        r"--\1 ",
+    ),
     (r"(?<!-)\bmax_diameter\b", "--max_diameter"),
 )
 """How an error speaks of arguments, and how it speaks of options."""
@@ -132,7 +135,7 @@ def in_options() -> Iterator[None]:
     """Let errors of the library speak of options: --max-diameter, not max_diameter."""
     try:
         yield
-    except InputError as error:
+    except (InputError, InputTypeError) as error:
         text = str(error)
         for argument, option in _IN_OPTIONS:
             text = re.sub(argument, option, text)
@@ -141,6 +144,16 @@ def in_options() -> Iterator[None]:
         for note in getattr(error, "__notes__", ()):
             spoken.add_note(note)
         raise spoken from error
+
+
+@contextmanager
+def notes() -> Iterator[None]:
+    """Print warnings as lines on stderr, without Python's file and line."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        typer.echo(f"dpregions: note: {warning.message}", err=True)
 
 
 def refuse_output(output: Path, inputs: list[Path]) -> None:

@@ -1,4 +1,4 @@
-"""`dpregions release`: a file of regions -> a release file, paid for from a ledger.
+"""`dpregions release`: a source of regions -> a release file, paid for from a ledger.
 
 Owns the command: everything that can be refused is refused before any budget is spent, and what
 is spent is said, also when the rest fails. Prints nothing that was counted in the data.
@@ -23,6 +23,7 @@ from dpregions.cli_options import (
     NeighbourChoice,
     Side,
     in_options,
+    notes,
     read_epsilon,
     read_grid,
     read_length,
@@ -53,7 +54,11 @@ class OversizeChoice(StrEnum):
 
 def release(
     source: Annotated[
-        Path, typer.Argument(metavar="SOURCE", help="File of regions, e.g. GeoParquet.")
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="Regions: GeoParquet, GeoPackage, CSV, ..., or postgresql://host/database.",
+        ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Release file to write.")],
     epsilon: Annotated[str, typer.Option(help="The privacy loss: 1, 0.5 or 1/3.")],
@@ -82,6 +87,13 @@ def release(
         bool, typer.Option("--each-row", help="Instead of --user-id: protect single rows only.")
     ] = False,
     crs: Annotated[str | None, typer.Option(help="CRS of regions that carry none.")] = None,
+    sql: Annotated[str | None, typer.Option(help="For databases: the query.")] = None,
+    layer: Annotated[str | None, typer.Option(help="The layer, in a file with several.")] = None,
+    geometry: Annotated[
+        str | None, typer.Option(help="Column of regions, if there are several.")
+    ] = None,
+    lon: Annotated[str | None, typer.Option(help="For CSV: column of longitudes.")] = None,
+    lat: Annotated[str | None, typer.Option(help="For CSV: column of latitudes.")] = None,
     oversize: Annotated[
         OversizeChoice, typer.Option(help="What becomes of longer regions.")
     ] = OversizeChoice.shrink,
@@ -116,16 +128,23 @@ def release(
         "oversize": oversize.value,
         "workload": None if workload is None else _read_workload(workload),
         "covert": covert,
-        "crs": crs,
     }
-    users = _read_users(user_id, each_row)
-    inputs = [path for path in (source, grid, ledger) if path is not None]
+    asked = {
+        "user_id": _read_users(user_id, each_row),
+        "crs": crs,
+        "sql": sql,
+        "layer": layer,
+        "geometry": geometry,
+        "lon": lon,
+        "lat": lat,
+    }
+    inputs = [path for path in (Path(source), grid, ledger) if path is not None]
     _refuse_output(output, inputs, overwrite)
     if (ledger is None) != (dataset is None):
         raise InputError("--ledger and --dataset go together: give both, or neither")
     try:
-        with in_options():
-            made, checksum = _publish(source, area, output, ledger, dataset, users, terms)
+        with in_options(), notes():
+            made, checksum = _publish(source, asked, area, terms, output, ledger, dataset)
     except BaseException as error:
         for note in getattr(error, "__notes__", ()):
             typer.echo(f"dpregions: {note}", err=True)
@@ -136,28 +155,28 @@ def release(
 
 
 def _publish(
-    source: Path,
+    source: str,
+    asked: dict[str, Any],
     area: Grid,
+    terms: dict[str, Any],
     output: Path,
     ledger: Path | None,
     dataset: str | None,
-    users: str | None,
-    terms: dict[str, Any],
 ) -> tuple[Release, str | None]:
     """Return the release, once it is saved, and the checksum that the ledger has of its file."""
+    from dpregions.io.sources import open_regions
     from dpregions.ledger import Ledger
     from dpregions.releases import Terms
     from dpregions.releases import release as make
 
-    Terms(grid=area, **terms)  # refuses what it can before the regions are read
+    Terms(grid=area, **terms)  # refuses what it can before the source is opened
     book = None if ledger is None else Ledger(ledger)
-    if book is not None and dataset is not None:
-        book.account(dataset)
+    paid = {"user_id": asked["user_id"], "ledger": book, "dataset": dataset}
     with stages() as stage:
-        stage("reading the regions")
-        regions = open_source(source)
-        stage("counting, noise and fit")
-        made = make(regions, area, user_id=users, **terms, ledger=book, dataset=dataset)
+        stage("opening the source")
+        with open_regions(source, **asked) as regions:
+            stage("counting, noise and fit")
+            made = make(regions, area, **terms, **paid)
         stage("saving")
         try:
             made.save(output)
@@ -169,26 +188,6 @@ def _publish(
     if book is None or made.ledger_entry is None:
         return made, None
     return made, _tell_saved(book, made.ledger_entry, output)
-
-
-def open_source(source: Path) -> Any:
-    """Return a file's regions: the one place where the command meets the secret data."""
-    import geopandas
-
-    from dpregions.cli_regions import load_regions
-
-    if not source.is_file():
-        raise InputError(f"{source}: there is no such file of regions")
-    try:
-        if source.suffix in (".parquet", ".pq", ".geoparquet"):
-            return load_regions(source)
-        return geopandas.read_file(source)
-    except Exception:
-        # Not the reader's own words: they may quote a record.
-        raise InputError(
-            f"{source} cannot be read as regions: give GeoParquet, GeoPackage, FlatGeobuf, GeoJSON "
-            f"or a Shapefile"
-        ) from None
 
 
 def _tell_saved(ledger: Ledger, entry: str, output: Path) -> str | None:
