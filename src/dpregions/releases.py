@@ -20,7 +20,6 @@ from dpregions.euler import EulerHistogram
 from dpregions.fixes import TRAJECTORY_KEYS, UNIT_ATTRIBUTE
 from dpregions.footprint import Measurements
 from dpregions.grid import Grid, check_grid
-from dpregions.ledger import Ledger, paid_noise
 from dpregions.noise_law import sum_half_width, variance
 from dpregions.privacy import (
     Budget,
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dpregions.bodies import Bodies
+    from dpregions.ledger import Ledger
 
 Method = Literal["footprint", "paper"]
 METHODS: tuple[Method, ...] = ("footprint", "paper")
@@ -436,6 +436,8 @@ def release(
     ids, unit = _protected(regions, user_id)
     if ledger is None or dataset is None:
         return _make(SystemNoise(), regions, ids, unit, terms)
+    from dpregions.ledger import Ledger, paid_noise
+
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     promise = PrivacyUnit(neighbours, unit)
     what = f"{method}, {grid.n_rows} x {grid.n_cols} cells"
