@@ -137,13 +137,10 @@ def _refusing(path: Path) -> Iterator[None]:
         raise ReleaseFileError(f"{path} is not a whole release ({error}); {remedy}") from None
     except (pa.ArrowException, OSError, ValueError, TypeError, LookupError) as error:
         first = (str(error).splitlines() or [""])[0][:200]
-        raise ReleaseFileError(
-            f"{path} is damaged, or no Parquet file ({first}); {remedy}"
-        ) from None
+        raise ReleaseFileError(f"{path} is damaged ({first}); {remedy}") from error
     except (ArithmeticError, MemoryError, RecursionError) as error:
-        raise ReleaseFileError(
-            f"{path} is damaged: reading it ends in {type(error).__name__}; {remedy}"
-        ) from None
+        what = type(error).__name__
+        raise ReleaseFileError(f"{path} is damaged (it ends in {what}); {remedy}") from error
 
 
 def _layout(grid: Grid) -> dict[str, NDArray[Any]]:
@@ -222,18 +219,20 @@ def _read(raw: Any) -> tuple[Statement, Columns]:
     import pyarrow.parquet as pq
 
     _check_seal(raw)
-    file = pq.ParquetFile(
-        pa.PythonFile(raw, "r"),
-        read_dictionary=["kind"],
-        thrift_string_size_limit=_FOOTER_LIMIT,
-        thrift_container_size_limit=1 << 20,
-        page_checksum_verification=True,
-    )
-    found = {key.decode(): value for key, value in (file.metadata.metadata or {}).items()}
-    text, catalogue = _texts(found)
+    limits = {"thrift_string_size_limit": _FOOTER_LIMIT, "thrift_container_size_limit": 1 << 20}
+    source = pa.PythonFile(raw, "r")
+    metadata = pq.ParquetFile(source, **limits).metadata
+    text, catalogue = _texts(metadata.metadata or {})
     fields = read_statement(text)
     statement = parse_statement(fields)
-    _check_sizes(file.metadata, statement)
+    _check_sizes(metadata, statement)
+    file = pq.ParquetFile(
+        source,
+        metadata=metadata,
+        read_dictionary=["kind"],
+        page_checksum_verification=True,
+        **limits,
+    )
     columns = _read_columns(file.read(), statement.grid, catalogue)
     if checksum_of(fields, columns) != statement.checksum:
         raise ReleaseFileError("its checksum does not fit: it was damaged or altered")
@@ -280,15 +279,15 @@ def _check_seal(file: Any) -> None:
     file.seek(0)
 
 
-def _texts(found: dict[str, bytes]) -> tuple[str, str | None]:
+def _texts(metadata: dict[bytes, bytes]) -> tuple[str, str | None]:
+    """Return the statement and the catalogue, neither longer than they may be."""
+    found = {key.decode(errors="replace"): value for key, value in metadata.items()}
     if STATEMENT not in found:
         raise ReleaseFileError(f"it is a Parquet file without the metadata {STATEMENT!r}")
-    if found.keys() - {STATEMENT, CATALOGUE}:
-        raise ReleaseFileError("it has metadata that a release has not")
     limits = {STATEMENT: STATEMENT_LIMIT, CATALOGUE: CATALOGUE_LIMIT}
     for name, data in found.items():
-        if len(data) > limits[name]:
-            raise ReleaseFileError(f"its metadata {name!r} are too long")
+        if name not in limits or len(data) > limits[name]:
+            raise ReleaseFileError("it has metadata that a release has not, or longer ones")
     catalogue = found.get(CATALOGUE)
     return found[STATEMENT].decode(), None if catalogue is None else catalogue.decode()
 
