@@ -60,7 +60,7 @@ def open_postgis(url: str, request: Request) -> RegionStream:
     query = database.asked(
         lambda connection: _query(connection, sql, request), "refused the SQL", InputError
     )
-    rows = _rows(database, query, request)
+    rows = database.chunks(query.sql, arrow_regions.CHUNK_ROWS)
     first, crs = _first_chunk(rows)
     batches = _batches(first, rows, query, crs, request)
     schema = _schema(query)
@@ -82,6 +82,7 @@ class Database:
 
     def __init__(self, engine: sqlalchemy.Engine, name: str) -> None:
         self._connection: sqlalchemy.Connection | None = None
+        self._result: sqlalchemy.CursorResult[Any] | None = None
         self._engine, self.name = engine, name
 
     @classmethod
@@ -97,7 +98,7 @@ class Database:
             raise bad
         if parsed.drivername in ("postgresql", "postgres"):
             parsed = parsed.set(drivername="postgresql+psycopg")
-        if parsed.get_driver_name() == "psycopg" and "connect_timeout" not in parsed.query:
+        if parsed.drivername == "postgresql+psycopg" and "connect_timeout" not in parsed.query:
             parsed = parsed.update_query_dict({"connect_timeout": "10"})
         host = parsed.host or "this machine"
         port = f":{parsed.port}" if parsed.port else ""
@@ -151,12 +152,28 @@ class Database:
         known = f" (SQLSTATE {state}{f': {meaning}' if meaning else ''})" if state else ""
         raise kind(f"{self.name} {failing}{known}")
 
+    def chunks(self, sql: str, size: int) -> Iterator[list[Any]]:
+        """Yield the rows of a query from a cursor on the server."""
+        options = {"stream_results": True, "max_row_buffer": size}
+        try:
+            self._result = result = self.asked(
+                lambda connection: connection.execution_options(**options).exec_driver_sql(sql),
+                "refused the SQL",
+                InputError,
+            )
+            failing = "failed while it sent the regions"
+            while rows := self.asked(lambda _: result.fetchmany(size), failing):
+                yield rows
+        finally:
+            self.close()
+
     def close(self) -> None:
-        """Let go of the connection, whatever state it is in."""
-        if self._connection is not None:
-            with suppress(Exception):
-                self._connection.close()
-        self._connection = None
+        """Let go of the connection and of a cursor on it, whatever state they are in."""
+        for open_one in (self._result, self._connection):
+            if open_one is not None:
+                with suppress(Exception):
+                    open_one.close()
+        self._result = self._connection = None
         self._engine.dispose()
 
 
@@ -193,26 +210,6 @@ def _query(connection: sqlalchemy.Connection, sql: str, request: Request) -> Que
     columns = [quote(n) if w else f"{quote(n)}::text" for n, w in zip(ids, whole, strict=True)]
     sent = f"SELECT {', '.join([*columns, quote(geometry)])} FROM ({sql}\n) AS regions"
     return Query(sent, ids, whole, geometry)
-
-
-def _rows(database: Database, query: Query, request: Request) -> Iterator[list[Any]]:
-    """Yield chunks of rows from a cursor on the server; how many are to come is not known."""
-    size = arrow_regions.CHUNK_ROWS
-    try:
-        result = database.asked(
-            lambda connection: connection.execution_options(
-                stream_results=True, max_row_buffer=size
-            ).exec_driver_sql(query.sql),
-            "refused the SQL",
-            InputError,
-        )
-        while rows := database.asked(
-            lambda _: result.fetchmany(size), "failed while it sent the regions"
-        ):
-            yield rows
-    finally:
-        database.close()
-    request.show(1.0)
 
 
 def _first_chunk(rows: Iterator[list[Any]]) -> tuple[list[list[Any]], int]:
@@ -271,6 +268,7 @@ def _batches(
         yield batch(first.pop(0))
     for chunk in rows:
         yield batch(chunk)
+    request.show(1.0)  # how many rows there are is not known before
 
 
 def _schema(query: Query) -> pyarrow.Schema:
