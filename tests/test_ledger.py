@@ -37,6 +37,7 @@ from dpregions.errors import (
     LedgerWarning,
     OverBudgetError,
     PrivacyError,
+    SourceError,
 )
 from dpregions.ledger import Ledger, MeteredNoise
 from dpregions.privacy import Budget, PrivacyUnit, SystemNoise
@@ -430,7 +431,7 @@ def dropped(batches):
 @pytest.mark.parametrize("batches", [0, 2])
 def test_input_that_fails_on_the_way_costs_nothing(ledger, method, batches):
     opened(ledger)
-    with pytest.raises(OSError) as failed:
+    with pytest.raises(SourceError) as failed:
         publish(ledger, dropped(batches), method=method)
     assert ledger.account("town").spent == 0
     assert not getattr(failed.value, "__notes__", ())
