@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dpregions.euler import EulerHistogram
     from dpregions.fixes import regions_from_fixes
     from dpregions.grid import Grid
+    from dpregions.io.sources import open_regions
     from dpregions.release_file import load
     from dpregions.releases import Release, release
 
@@ -22,6 +23,7 @@ _HOME = {
     "Grid": "grid",
     "Release": "releases",
     "load": "release_file",
+    "open_regions": "io.sources",
     "regions_from_fixes": "fixes",
     "release": "releases",
 }
@@ -32,6 +34,7 @@ __all__ = [
     "Grid",
     "Release",
     "load",
+    "open_regions",
     "regions_from_fixes",
     "release",
     "__version__",

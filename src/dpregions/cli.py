@@ -12,11 +12,13 @@ from typing import Annotated
 import typer
 
 from dpregions._version import __version__
+from dpregions.cli_budget import budget
 from dpregions.cli_demo import demo
 from dpregions.cli_describe import describe
 from dpregions.cli_export import export
 from dpregions.cli_query import query
 from dpregions.cli_regions import regions
+from dpregions.cli_release import release
 from dpregions.errors import DPRegionsError
 
 app = typer.Typer(
@@ -45,6 +47,8 @@ def _options(
 
 app.command()(demo)
 app.command()(regions)
+app.add_typer(budget)
+app.command()(release)
 # Negative coordinates look like options; `query` itself tells the two apart.
 app.command(context_settings={"ignore_unknown_options": True})(query)
 app.command()(describe)
@@ -55,12 +59,12 @@ def main() -> None:
     """Run the command line; an expected error is one line, never a traceback."""
     try:
         app()
+    except OSError as error:  # those of ours included: a ledger or a source that fails
+        typer.echo(f"dpregions: failed: {error}", err=True)
+        sys.exit(1)
     except DPRegionsError as error:
         typer.echo(f"dpregions: error: {error}", err=True)
         sys.exit(2)
-    except OSError as error:
-        typer.echo(f"dpregions: failed: {error}", err=True)
-        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -53,9 +53,7 @@ def demo(
     console.print("\n[bold]Open next[/bold]")
     for picture in made.pictures:
         console.print(f"  {picture}", soft_wrap=True)
-    console.print(
-        "  docs/tutorial.md explains the steps, docs/privacy.md what is promised"
-    )
+    console.print("  docs/tutorial.md explains the steps, docs/privacy.md what is promised")
 
 
 def _show_answers(made: Demo, console: object) -> None:

@@ -26,7 +26,7 @@ def describe(
     Example: dpregions describe city.parquet
     """
     from dpregions.release_file import checksum, load
-    from dpregions.release_statement import NOT_RECORDED, statement_of
+    from dpregions.release_statement import statement_of
 
     release = load(file)
     if as_json:
@@ -46,5 +46,4 @@ def describe(
         if release.signed is not None
         else "Holds: whole counts only (covert): no estimates, no intervals."
     )
-    typer.echo(f"Ledger: {release.ledger_entry or NOT_RECORDED}.")
     typer.echo(f"Checksum: {checksum(release)} (finds damage, not forgery).")

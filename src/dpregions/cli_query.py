@@ -10,15 +10,13 @@ import csv
 import io
 import json
 import sys
-import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from dpregions.cli_options import AsJson, refuse_output
+from dpregions.cli_options import AsJson, notes, refuse_output
 from dpregions.errors import InputError
 from dpregions.whole_files import replacing
 
@@ -98,19 +96,9 @@ def _answers(release: Release, query: tuple[Any, ...], crs: str | None, confiden
     """Return lists of count, low, high and exact; what there is to warn of goes to stderr."""
     from dpregions.queries import select
 
-    with _notes():
+    with notes():
         selection = select(release.grid, query, crs)
         return {k: v.tolist() for k, v in release.answers(selection, confidence).items()}
-
-
-@contextmanager
-def _notes() -> Iterator[None]:
-    """Print warnings as lines on stderr, without Python's file and line."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for warning in caught:
-        typer.echo(f"dpregions: note: {warning.message}", err=True)
 
 
 def _say_what_it_is(release: Release) -> None:
