@@ -1,0 +1,306 @@
+"""Rehearsals: the mechanisms themselves, run on made-up cities of the size that is planned.
+
+Nothing here reads data: a city is made up from public parameters (the area, the bound, about
+how many regions), its exact answers are known, and seeded noise is good enough to see how far
+private answers will be off. What comes out is errors, never a release.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpregions import footprint, paper, synthetic
+from dpregions.buckets import Buckets, Footprints
+from dpregions.errors import PrivacyError
+from dpregions.hierarchy import Hierarchy, covert_fit, expected_letters
+from dpregions.noise_law import half_width
+from dpregions.privacy import Budget, Neighbours, euler_sensitivity, scale_for
+from dpregions.regions import Bound, Outlines
+from dpregions.study.baselines import EulerAnswers, ExactData
+from dpregions.study.noise import StudyNoise
+from dpregions.study.workloads import placements, relative_errors
+
+if TYPE_CHECKING:
+    from dpregions.grid import Grid
+
+REPETITIONS, LEAST_REPETITIONS = 24, 4
+PLACEMENTS = 100
+"""Rectangles of each size in each repetition."""
+
+TYPICAL_BOUND = 2000.0
+"""The synthetic city's regions are mixed as they are with this bound: half of it is typical."""
+
+MOST_REGIONS = 50_000
+"""Regions that are made up one by one; more are made up as several of each."""
+
+MOST_COUNTS = 2_000_000
+"""Counts of a repetition that are affordable; of a method, more are not rehearsed at all."""
+
+_WORK = 1_200_000
+_FIRST_CITY = 7_000_000
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class City:
+    """A made-up city on a grid: `times` regions where `data` has one."""
+
+    data: ExactData
+    times: int
+    buckets: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """The Euler histogram."""
+        return self.times * self.data.counts
+
+    @cached_property
+    def n_regions(self) -> int:
+        """How many regions touch the area."""
+        return self.times * self.data.n_regions
+
+    @cached_property
+    def footprints(self) -> Footprints:
+        """Where the regions touch the area."""
+        shape = self.data.grid.shape
+        side = min(self.data.bound.k + 1, max(shape))
+        return Footprints.of(self.data.outlines, *shape, side)
+
+    def bucket_counts(self, buckets: Buckets) -> NDArray[np.int64]:
+        """Return how many regions are in each bucket, counted once for each alphabet."""
+        if buckets.alphabet not in self.buckets:
+            numbers = buckets.numbers(self.footprints)
+            counted = self.times * np.bincount(numbers, minlength=len(buckets))
+            self.buckets[buckets.alphabet] = counted
+        return self.buckets[buckets.alphabet]
+
+
+class Rehearsed(Protocol):
+    """A mechanism with its public parameters, ready to be tried on cities."""
+
+    size: int
+    """How many counts a repetition handles."""
+
+    def counts(self, city: City, repetition: int) -> NDArray[Any]:
+        """Return the counts that would be published of a city, with seeded noise."""
+
+
+class RehearsedFootprint:
+    """The footprint mechanism, its levels chosen once for the number of regions expected."""
+
+    def __init__(
+        self, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours, n_regions: int
+    ) -> None:
+        self.terms = footprint.Terms.of(grid, bound, budget, neighbours)
+        self.strategy = self.terms.strategy(float(n_regions), grid)
+        self.shares = self.terms.shares(self.strategy)
+        buckets = Buckets.of(self.terms.known, self.strategy.alphabet, *grid.shape)
+        self.tree = Hierarchy.of(buckets, self.strategy.levels)
+        self.size = len(buckets)
+
+    def counts(self, city: City, repetition: int) -> NDArray[Any]:
+        """Return the counts of the bodies that would be published."""
+        tree, shares, factor = self.tree, self.shares, self.terms.factor
+        off = _spread_draw(scale_for(self.terms.first, factor), repetition)
+        total = np.array([city.n_regions + off], np.int64)
+        exact = city.bucket_counts(tree.buckets)
+        noisy = footprint.measure(tree, exact, total, shares, factor, StudyNoise(repetition))
+        if city.times == 1:
+            return footprint.post_process(tree, self.strategy, noisy, shares, factor).counts
+        # Of so many regions bodies would be made one by one, to round off less than one each.
+        measured = footprint.measured_with(tree, noisy, shares, factor)
+        return tree.buckets.expand(covert_fit(measured, expected_letters(measured)))
+
+
+class RehearsedPaper:
+    """The paper's mechanism."""
+
+    def __init__(
+        self, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours, n_regions: int
+    ) -> None:
+        self.size = grid.n_components
+        if self.size > MOST_COUNTS:
+            raise PrivacyError(
+                f"{self.size:,} components are more than {MOST_COUNTS:,}, too many to rehearse"
+            )
+        self.budget = budget
+        self.sensitivity = euler_sensitivity(bound.k, neighbours, *grid.shape)
+        scale_for(budget, self.sensitivity)
+
+    def counts(self, city: City, repetition: int) -> NDArray[Any]:
+        """Return Round's counts."""
+        noise = StudyNoise(repetition)
+        steps = paper.run(
+            city.counts, epsilon=self.budget, sensitivity=self.sensitivity, noise=noise
+        )
+        return steps.counts
+
+
+REHEARSED: Mapping[str, Callable[..., Rehearsed]] = {
+    "footprint": RehearsedFootprint,
+    "paper": RehearsedPaper,
+}
+
+
+def _spread_draw(scale: float, repetition: int) -> int:
+    """Return a draw of integer Laplace noise, spread evenly over its law by the repetition.
+
+    The number of regions is one draw a repetition, and large queries err by little else: left
+    to chance, their median over a few dozen repetitions would be off by a quarter.
+    """
+    place = ((repetition + 0.5) * _GOLDEN) % 1.0
+    size = half_width(scale, abs(2 * place - 1)) if place != 0.5 else 0
+    return size if place > 0.5 else -size
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where a made-up city's regions are, before it is stretched to an area."""
+
+    home: NDArray[np.float64]
+    around: NDArray[np.float64]
+    times: int
+
+    @classmethod
+    def of(cls, n_regions: int, seed: int) -> Layout:
+        """Return the synthetic city's layout for about `n_regions`."""
+        times = -(-n_regions // MOST_REGIONS)
+        return cls(*synthetic.homes_and_roaming(max(n_regions // times, 1), seed=seed), times)
+
+    def on(self, grid: Grid, max_diameter: float | str) -> City:
+        """Return the city stretched to a grid's area, its regions to a bound.
+
+        Outlines are made as intake makes them: hulls in integers, longer ones shrunk.
+        """
+        from dpregions import _kernel
+
+        bound = Bound.of(grid, max_diameter, "shrink")
+        xmin, ymin, xmax, ymax = grid.bounds
+        middle = np.array([xmin + xmax, ymin + ymax]) / 2
+        home = middle + self.home * (np.array([xmax - xmin, ymax - ymin]) / synthetic.EXTENT)
+        around = self.around * (float(grid.length(max_diameter)) / TYPICAL_BOUND)
+        places = home[:, None, :] + around
+        starts = np.arange(len(places) + 1) * places.shape[1]
+        xy, offsets = _kernel.outlines(
+            places.reshape(-1, 2), starts, grid.xmin, grid.ymin, grid.cell_size, *grid.shape,
+            bound.steps, bound.drop,
+        )  # fmt: skip
+        return City(ExactData(grid, bound, (Outlines(xy, offsets),)), self.times)
+
+
+class Trial(NamedTuple):
+    """What is rehearsed: a grid (by its number), a method, an epsilon."""
+
+    grid: int
+    method: str
+    budget: Budget
+
+
+Outcome = NDArray[np.float64] | str
+"""Errors, a row a repetition and a column a query size; or why the method refuses."""
+
+
+def rehearse(
+    grids: Sequence[Grid],
+    sizes: Sequence[Sequence[tuple[int, int]]],
+    *,
+    max_diameter: float | str,
+    n_regions: int,
+    budgets: Sequence[Budget],
+    methods: Sequence[str],
+    neighbours: Neighbours,
+    progress: Callable[[float], None] | None = None,
+) -> dict[Trial, Outcome]:
+    """Run methods on made-up cities and return how far their answers are off.
+
+    Parameters
+    ----------
+    grids : sequence of Grid
+        Of one area, with cells of several sizes.
+    sizes : sequence
+        For each grid the sizes of queries: rows and columns, in cells.
+    max_diameter : float or str
+    n_regions : int
+    budgets : sequence of Budget
+    methods : names of `REHEARSED`
+    neighbours : {"add-remove", "replace-one"}
+    progress : callable, optional
+        Told the share done.
+
+    Returns
+    -------
+    dict
+        For each trial the median relative error over placements, by repetition and size.
+    """
+    trials = [Trial(*t) for t in product(range(len(grids)), methods, budgets)]
+    report = _Progress(progress, len(trials))
+    bounds = [Bound.of(grid, max_diameter, "shrink") for grid in grids]
+    ready: dict[Trial, Rehearsed] = {}
+    found: dict[Trial, Outcome] = {}
+    for trial in trials:
+        public = grids[trial.grid], bounds[trial.grid], trial.budget, neighbours, n_regions
+        try:
+            ready[trial] = REHEARSED[trial.method](*public)
+        except PrivacyError as error:
+            found[trial] = str(error)
+        report.step()
+    errors: dict[Trial, list[NDArray[np.float64]]] = {trial: [] for trial in ready}
+    report.expect(sum(map(_repetitions, ready.values())))
+    for repetition in range(REPETITIONS):
+        layout = Layout.of(n_regions, _FIRST_CITY + repetition)
+        for g, grid in enumerate(grids):
+            now = [t for t in ready if t.grid == g and repetition < _repetitions(ready[t])]
+            if not now:
+                continue
+            city = layout.on(grid, max_diameter)
+            rng = np.random.default_rng([repetition, g])
+            asked = [placements(*size, *grid.shape, PLACEMENTS, rng) for size in sizes[g]]
+            for trial in now:
+                errors[trial].append(_errors(ready[trial].counts(city, repetition), city, asked))
+                report.step()
+    return found | {trial: np.array(rows) for trial, rows in errors.items()}
+
+
+def _repetitions(rehearsed: Rehearsed) -> int:
+    """Return how many repetitions are affordable; large grids get fewer."""
+    return min(max(_WORK // rehearsed.size, LEAST_REPETITIONS), REPETITIONS)
+
+
+def _errors(
+    counts: NDArray[Any], city: City, asked: list[NDArray[np.int64]]
+) -> NDArray[np.float64]:
+    """Return the median relative error of each size of query."""
+    released, truth = EulerAnswers(counts), EulerAnswers(city.counts)
+    return np.array(
+        [
+            np.median(relative_errors(released.answers(q), truth.answers(q), city.n_regions))
+            for q in asked
+        ]
+    )
+
+
+class _Progress:
+    """The share done, of preparations and repetitions together."""
+
+    def __init__(self, tell: Callable[[float], None] | None, prepare: int) -> None:
+        self._tell = tell
+        self._done, self._all, self._prepare = 0, prepare, prepare
+
+    def expect(self, repetitions: int) -> None:
+        self._all = self._prepare + repetitions
+
+    def step(self) -> None:
+        self._done += 1
+        if self._tell is not None:
+            # Repetitions are not known before the preparations: those count for a fifth.
+            ready = min(self._done, self._prepare) / self._prepare
+            rest = max(self._done - self._prepare, 0) / max(self._all - self._prepare, 1)
+            self._tell(0.2 * ready + 0.8 * rest)
