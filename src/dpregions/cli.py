@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from dpregions._version import __version__
+from dpregions.cli_plan import plan
 from dpregions.cli_regions import regions
 from dpregions.errors import DPRegionsError
 
@@ -84,6 +85,7 @@ def demo(
 
 
 app.command()(regions)
+app.command()(plan)
 
 
 def main() -> None:
