@@ -128,6 +128,8 @@ def with_finer_epsilons(
     for i, (key, more) in enumerate(wanted.items()):
         part = part_of(progress, i / len(wanted), (i + 1) / len(wanted))
         found |= asked.rehearse(sizes, more, part, key)
+    if progress is not None:
+        progress(1.0)
     return found
 
 

@@ -31,7 +31,7 @@ def square_grids(
     side: float | str,
     cell_sizes: Iterable[float | str],
     *,
-    names: tuple[str, str] = ("side", "cell"),
+    names: tuple[str, str] = ("side", "cell_sizes"),
 ) -> list[Grid]:
     """Return grids of one square area whose place does not matter, one a cell size.
 

@@ -50,6 +50,7 @@ def draw_plan(plan: Plan, path: Path) -> None:
     from matplotlib.figure import Figure
 
     queries = list(dict.fromkeys(row.query for row in plan.rows))
+    cells = sorted({row.cell_size for row in plan.rows})
     n_cols = min(len(queries), _COLUMNS)
     n_rows = -(-len(queries) // n_cols)
     size = (3.5 * n_cols + 1.1, 3.6 * n_rows + 0.9)
@@ -58,7 +59,7 @@ def draw_plan(plan: Plan, path: Path) -> None:
     for axes, query in zip(panels.flat, queries, strict=False):
         rows = [row for row in plan.rows if row.query == query and not math.isnan(row.error)]
         axes.set_title(f"{query} queries", color=_INK, loc="left", fontsize=11)
-        _draw_curves(axes, rows)
+        _draw_curves(axes, rows, cells)
         _frame(axes, plan)
     for axes in panels.flat[len(queries) :]:
         axes.set_visible(False)
@@ -74,21 +75,29 @@ def draw_plan(plan: Plan, path: Path) -> None:
         x=0.01,
         ha="left",
     )
+    enlarged = any(row.note and not math.isnan(row.error) for row in plan.rows)
+    figure.supxlabel(
+        "Bands hold eight of ten rehearsals on made-up cities; no data was read."
+        + (" * Queries enlarged to whole cells." if enlarged else ""),
+        color=_QUIET,
+        fontsize=8.5,
+        x=0.01,
+        ha="left",
+    )
     _legend(figure, plan)
     with replacing(path) as part:
         figure.savefig(part, dpi=130)
 
 
-def _draw_curves(axes: Any, rows: list[Expectation]) -> None:
+def _draw_curves(axes: Any, rows: list[Expectation], cells: list[float]) -> None:
     """Draw a curve for each method and cell size, with its cell size beside its end."""
-    cells = sorted({row.cell_size for row in rows})
     ends = []
     for method, (colour, line, marker) in _METHODS.items():
         for cell in cells:
             points = [row for row in rows if row.method == method and row.cell_size == cell]
             if not points:
                 continue
-            # Finer cells are paler: what the eye sees first is the usual choice, large cells.
+            # Finer cells are paler, alike in all panels.
             strength = (
                 1.0 if len(cells) == 1 else 0.45 + 0.55 * cells.index(cell) / (len(cells) - 1)
             )
@@ -99,7 +108,8 @@ def _draw_curves(axes: Any, rows: list[Expectation]) -> None:
             )
             axes.fill_between(x, low, high, color=colour, alpha=0.13 * strength, lw=0)
             axes.plot(x, y, line, color=colour, alpha=strength, marker=marker, ms=4.5, lw=1.8)
-            ends.append((x[-1], y[-1], points[-1].cell, colour))
+            mark = "*" if points[-1].note else ""
+            ends.append((x[-1], y[-1], points[-1].cell + mark, colour))
     _label_ends(axes, ends)
 
 

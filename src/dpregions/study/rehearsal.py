@@ -29,6 +29,7 @@ from dpregions.study.workloads import placements, relative_errors
 
 if TYPE_CHECKING:
     from dpregions.grid import Grid
+    from dpregions.strategy import Strategy
 
 REPETITIONS, LEAST_REPETITIONS = 24, 4
 PLACEMENTS = 100
@@ -36,6 +37,12 @@ PLACEMENTS = 100
 
 TYPICAL_BOUND = 2000.0
 """The synthetic city's regions are mixed as they are with this bound: half of it is typical."""
+
+INSIDE = 0.96
+"""Share of the synthetic city's regions that touch its area."""
+
+MANY_CHOICES = 1000
+"""Cells of a grid up to which more choices of levels are looked at."""
 
 MOST_REGIONS = 50_000
 """Regions that are made up one by one; more are made up as several of each."""
@@ -101,22 +108,52 @@ class Rehearsed(Protocol):
 
 
 class RehearsedFootprint:
-    """The footprint mechanism, its levels chosen once for the number of regions expected."""
+    """The footprint mechanism, with the levels it will choose for about that many regions.
+
+    What it measures follows from its noisy total, and near a tie it may be one thing or the
+    other: a few totals spread over what is likely take turns.
+    """
 
     def __init__(
         self, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours, n_regions: int
     ) -> None:
-        self.terms = footprint.Terms.of(grid, bound, budget, neighbours)
-        self.strategy = self.terms.strategy(float(n_regions), grid)
-        self.shares = self.terms.shares(self.strategy)
-        buckets = Buckets.of(self.terms.known, self.strategy.alphabet, *grid.shape)
-        self.tree = Hierarchy.of(buckets, self.strategy.levels)
-        self.size = len(buckets)
+        terms = footprint.Terms.of(grid, bound, budget, neighbours)
+        scale = max(scale_for(terms.first, terms.factor), 0.02 * n_regions)
+        # Quantiles of the noise: 1/8, 3/8, 5/8, 7/8; or 1/4, 3/4 where each choice takes long.
+        many = grid.n_rows * grid.n_cols <= MANY_CHOICES
+        offs = np.log([1 / 4, 3 / 4, 4 / 3, 4] if many else [1 / 2, 2]) * scale
+        chosen = [terms.strategy(n_regions * INSIDE + float(off), grid) for off in offs]
+        made = {strategy: _Levels(terms, strategy, grid) for strategy in set(chosen)}
+        self.variants = [made[strategy] for strategy in chosen]
+        self.size = max(levels.size for levels in self.variants)
 
     def counts(self, city: City, repetition: int) -> NDArray[Any]:
         """Return the counts of the bodies that would be published."""
+        return self._levels(repetition).counts(city, StudyNoise(repetition))
+
+    def total(self, city: City, repetition: int) -> float:
+        """Return a total from the law of the fit's."""
+        place = ((repetition + 0.5) * _GOLDEN) % 1.0
+        off = float(np.rint(self._levels(repetition).offs[int(place * _DRAWS)]))
+        return max(city.n_regions + (off if repetition % 2 else -off), 0.0)
+
+    def _levels(self, repetition: int) -> _Levels:
+        return self.variants[repetition % len(self.variants)]
+
+
+class _Levels:
+    """The footprint mechanism with its levels chosen."""
+
+    def __init__(self, terms: footprint.Terms, strategy: Strategy, grid: Grid) -> None:
+        buckets = Buckets.of(terms.known, strategy.alphabet, *grid.shape)
+        self.terms, self.strategy = terms, strategy
+        self.shares = terms.shares(strategy)
+        self.tree = Hierarchy.of(buckets, strategy.levels)
+        self.size = len(buckets)
+
+    def counts(self, city: City, noise: StudyNoise) -> NDArray[Any]:
+        """Return the counts of the bodies that would be published."""
         tree, shares, factor = self.tree, self.shares, self.terms.factor
-        noise = StudyNoise(repetition)
         n = np.array([city.n_regions], np.int64)
         total = noise.add(n, epsilon=self.terms.first, sensitivity=factor)
         exact = city.bucket_counts(tree.buckets)
@@ -127,15 +164,12 @@ class RehearsedFootprint:
         measured = footprint.measured_with(tree, noisy, shares, factor)
         return tree.buckets.expand(covert_fit(measured, expected_letters(measured)))
 
-    def total(self, city: City, repetition: int) -> float:
-        """Return a total from the law of the fit's: its own draw, and the sum of all below."""
-        place = ((repetition + 0.5) * _GOLDEN) % 1.0
-        off = float(np.rint(self._offs[int(place * _DRAWS)]))
-        return max(city.n_regions + (off if repetition % 2 else -off), 0.0)
-
     @cached_property
-    def _offs(self) -> NDArray[np.float64]:
-        """Draws of how far the fitted total is off, either way, sorted."""
+    def offs(self) -> NDArray[np.float64]:
+        """Draws of how far the fitted total is off, either way, sorted.
+
+        Its own draw and the sum of all below it, weighted by their variances.
+        """
         nothing = {i: np.zeros(self.tree.sizes[i], np.int64) for i in self.shares}
         measured = footprint.measured_with(self.tree, nothing, self.shares, self.terms.factor)
         _, spread = combine(measured)
