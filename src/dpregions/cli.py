@@ -16,6 +16,7 @@ from dpregions.cli_budget import budget
 from dpregions.cli_demo import demo
 from dpregions.cli_describe import describe
 from dpregions.cli_export import export
+from dpregions.cli_plan import plan
 from dpregions.cli_query import query
 from dpregions.cli_regions import regions
 from dpregions.cli_release import release
@@ -53,6 +54,7 @@ app.command()(release)
 app.command(context_settings={"ignore_unknown_options": True})(query)
 app.command()(describe)
 app.command()(export)
+app.command()(plan)
 
 
 def main() -> None:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from dpregions.catalogue import Catalogue
     from dpregions.grid import Grid
     from dpregions.regions import Bound, Outlines
 
@@ -126,6 +127,50 @@ class FootprintSteps:
     """What was measured and with which share of epsilon; they sum to it exactly."""
 
 
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """What is settled before a region is looked at: budget, sensitivity, catalogue."""
+
+    first: Budget
+    """For the total."""
+    rest: Budget
+    """For the levels that are chosen after it."""
+    factor: int
+    """Sensitivity of every level: 2 under replace-one."""
+    known: Catalogue
+
+    @classmethod
+    def of(cls, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours) -> Terms:
+        """Return the terms of a mechanism, or refuse them."""
+        factor = sensitivity_factor(neighbours)
+        share = total_share(grid)
+        first, rest = budget.split(share, 1 - share)
+        side = min(bound.k + 1, max(grid.shape))
+        _refuse_hopeless(first, factor, bound)
+        refuse_too_many(side, *grid.shape)
+        return cls(first, rest, factor, catalogue(side, bound.steps))
+
+    def strategy(
+        self, n_regions: float, grid: Grid, sizes: list[tuple[int, int]] | None = None
+    ) -> Strategy:
+        """Return what to measure, given a total that is noisy or public."""
+        return choose(
+            self.known,
+            *grid.shape,
+            epsilon=float(self.rest),
+            n_regions=n_regions,
+            spent=float(self.first),
+            factor=self.factor,
+            sizes=sizes,
+        )
+
+    def shares(self, strategy: Strategy) -> dict[int, Budget]:
+        """Return the budget of each level that is measured; they sum to the whole exactly."""
+        used = [i for i, weight in enumerate(strategy.weights) if weight]
+        parts = self.rest.split(*(strategy.weights[i] for i in used))
+        return {0: self.first, **dict(zip(used, parts, strict=True))}
+
+
 def run(
     outlines: Iterable[Outlines],
     grid: Grid,
@@ -137,35 +182,35 @@ def run(
     sizes: list[tuple[int, int]] | None = None,
 ) -> FootprintSteps:
     """Run the mechanism on the outlines of regions, one a user."""
-    factor = sensitivity_factor(neighbours)
-    share = total_share(grid)
-    first, rest = budget.split(share, 1 - share)
-    side = min(bound.k + 1, max(grid.shape))
-    _refuse_hopeless(first, factor, bound)
-    refuse_too_many(side, *grid.shape)
-    known = catalogue(side, bound.steps)
-    regions = Footprints.of(outlines, *grid.shape, known.side)
-    total = noise.add(np.array([len(regions.places)], np.int64), epsilon=first, sensitivity=factor)
-    strategy = choose(
-        known,
-        *grid.shape,
-        epsilon=float(rest),
-        n_regions=float(total[0]),
-        spent=float(first),
-        factor=factor,
-        sizes=sizes,
+    terms = Terms.of(grid, bound, budget, neighbours)
+    regions = Footprints.of(outlines, *grid.shape, terms.known.side)
+    total = noise.add(
+        np.array([len(regions.places)], np.int64), epsilon=terms.first, sensitivity=terms.factor
     )
-    tree = Hierarchy.of(Buckets.of(known, strategy.alphabet, *grid.shape), strategy.levels)
+    strategy = terms.strategy(float(total[0]), grid, sizes)
+    tree = Hierarchy.of(Buckets.of(terms.known, strategy.alphabet, *grid.shape), strategy.levels)
     exact = np.bincount(tree.buckets.numbers(regions), minlength=len(tree.buckets))
-    used = [i for i, weight in enumerate(strategy.weights) if weight]
-    shares = dict(zip(used, rest.split(*(strategy.weights[i] for i in used)), strict=True))
+    shares = terms.shares(strategy)
+    noisy = measure(tree, exact, total, shares, terms.factor, noise)
+    del regions, exact  # from here on only noisy counts
+    return post_process(tree, strategy, noisy, shares, terms.factor)
+
+
+def measure(
+    tree: Hierarchy,
+    exact: NDArray[np.int64],
+    total: NDArray[np.int64],
+    shares: dict[int, Budget],
+    factor: int,
+    noise: NoiseSource,
+) -> dict[int, NDArray[np.int64]]:
+    """Return noisy counts of the levels that have a share, by level; the total is noisy already."""
     noisy = {
         i: noise.add(tree.sums(i, exact), epsilon=share, sensitivity=factor)
         for i, share in shares.items()
+        if i > 0
     }
-    shares[0], noisy[0] = first, total
-    del regions, exact  # from here on only noisy counts
-    return _post_process(tree, strategy, noisy, shares, factor)
+    return {0: total, **noisy}
 
 
 def _refuse_hopeless(share: Budget, factor: int, bound: Bound) -> None:
@@ -183,7 +228,24 @@ def _refuse_hopeless(share: Budget, factor: int, bound: Bound) -> None:
         )
 
 
-def _post_process(
+def measured_with(
+    tree: Hierarchy,
+    noisy: dict[int, NDArray[np.int64]],
+    shares: dict[int, Budget],
+    factor: int,
+) -> Measured:
+    """Return noisy counts together with how noisy they are."""
+    spread = {i: variance(scale_for(share, factor)) for i, share in shares.items()}
+    values = {i: noisy_counts.astype(np.float64) for i, noisy_counts in noisy.items()}
+    n = len(tree.levels)
+    return Measured(
+        tree,
+        tuple(values.get(i) for i in range(n)),
+        tuple(spread.get(i, np.inf) for i in range(n)),
+    )
+
+
+def post_process(
     tree: Hierarchy,
     strategy: Strategy,
     noisy: dict[int, NDArray[np.int64]],
@@ -220,6 +282,18 @@ def measurements_of(
         tuple(spread.get(i, np.inf) for i in range(n)),
     )
     return Measurements(measured, strategy)
+    measured = measured_with(tree, noisy, shares, factor)
+    expected = expected_letters(measured)
+    fitted = signed_fit(measured, expected)
+    bodies = make_bodies(tree.buckets, covert_fit(measured, expected))
+    buckets = tree.buckets
+    return FootprintSteps(
+        bodies=bodies,
+        counts=bodies.counts_on(buckets.n_rows, buckets.n_cols),
+        signed=buckets.expand(fitted),
+        measurements=Measurements(measured, expected, fitted, strategy),
+        spending=tuple((tree.describe(level), shares[level]) for level in sorted(shares)),
+    )
 
 
 CLUMPING = 0.7
