@@ -15,6 +15,7 @@ import typer
 
 from dpregions._version import __version__
 from dpregions.cli_regions import regions
+from dpregions.cli_study import study
 from dpregions.errors import DPRegionsError
 
 app = typer.Typer(
@@ -84,6 +85,7 @@ def demo(
 
 
 app.command()(regions)
+app.command()(study)
 
 
 def main() -> None:
