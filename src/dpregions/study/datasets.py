@@ -115,7 +115,7 @@ CABSPOTTING = DataSet(
     n=4,
     source="CRAWDAD epfl/mobility, the Cabspotting project",
 )
-SYNTHETIC = DataSet("synthetic", "a made-up city", CENTRE, 20_000, k=60, n=20, n_users=2_000)
+SYNTHETIC = DataSet("synthetic", "Made-up city", CENTRE, 20_000, k=60, n=20, n_users=2_000)
 
 DATASETS = {data.name: data for data in (TDRIVE, GEOLIFE, CABSPOTTING, SYNTHETIC)}
 

@@ -128,7 +128,7 @@ def _l1(raw: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-KINDS = ("C1", "C2", "C3", "negative", "non_monotone")
+KINDS = ("C1", "C2", "C3", "negative", "non_monotone", "next_non_monotone")
 
 
 def _consistency(raw: pd.DataFrame) -> pd.DataFrame:
@@ -212,7 +212,8 @@ EXPERIMENTS = {
             "vertex counts more than one of its edges. C3: a block of four cells answers less "
             "than 0. These three are necessary and not sufficient; real consistency is about the "
             "answers: none is negative, and no rectangle answers more than one that contains it "
-            "(all nested pairs looked at). Baselines by the histograms that their answers imply.",
+            "(of all nested pairs; and of those that differ by one row or column, where every "
+            "contradiction begins). Baselines by the histograms that their answers imply.",
             "consistency",
             (*WHERE, "method", *(f"{kind}_percent" for kind in KINDS), "repetitions"),
             _fine,

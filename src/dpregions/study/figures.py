@@ -79,7 +79,7 @@ def _sizes(table: pd.DataFrame) -> Pictures:
     for dataset in dict.fromkeys(table["dataset"]):
         mine = table[table["dataset"] == dataset]
         panels.append((dataset, mine["cells_a_side"].max(), mine["cells_a_side"].min()))
-    figure, axes = _figure(2, len(panels), 4.4, 3.7)
+    figure, axes = _two_rows(len(panels))
     for column, (dataset, fine, coarse) in enumerate(panels):
         for row, (n, low, high) in enumerate(((fine, 0.9, 10.1), (coarse, 9.9, 100.1))):
             part = table[(table["dataset"] == dataset) & (table["cells_a_side"] == n)]
@@ -98,7 +98,7 @@ def _sizes(table: pd.DataFrame) -> Pictures:
 
 def _shapes(table: pd.DataFrame) -> Pictures:
     datasets = list(dict.fromkeys(table["dataset"]))
-    figure, axes = _figure(2, len(datasets), 4.4, 3.7)
+    figure, axes = _two_rows(len(datasets))
     for column, dataset in enumerate(datasets):
         for row, size in enumerate(("small", "large")):
             part = table[(table["dataset"] == dataset) & (table["size"] == size)]
@@ -167,12 +167,10 @@ def _l1(table: pd.DataFrame) -> Pictures:
     figure, axes = _figure(1, len(datasets), 4.2, 0.42 * len(methods) + 1.6, sharey=True)
     for axis, dataset in zip(axes[0], datasets, strict=True):
         part = table[table["dataset"] == dataset].set_index("method").loc[methods]
-        _bar_chart(axis, methods, part["relative_l1"], part["low"], part["high"], "{:.3g}")
-        axis.set_xscale("log")
-        low, high = part["relative_l1"].min(), part["relative_l1"].max()
-        axis.set_xlim(low / 2.5, high * 3.5)
+        _dots(axis, methods, part["relative_l1"], part["low"], part["high"], "{:.3g}")
+        axis.set_xlim(table["relative_l1"][table["method"] != EULER].min() / 2, None)
+        axis.set_xlim(None, 4 * table["relative_l1"].max())
         axis.axvline(1, color=STYLES["diff-priv"].colour, lw=1, zorder=1)
-        _plain_ticks(axis.xaxis)
         axis.set_title(
             f"{title_of(dataset)}, {_cells(part)}, sensitivity {part['sensitivity'].iloc[0]}",
             size=9,
@@ -187,6 +185,7 @@ _KINDS = {
     "C3_percent": "C3 violated, %",
     "negative_percent": "negative\nanswers, %",
     "non_monotone_percent": "smaller rectangle\nanswers more, %",
+    "next_non_monotone_percent": "so does one without\na row or column, %",
 }
 
 
@@ -197,7 +196,7 @@ def _consistency(table: pd.DataFrame) -> Pictures:
     for line, dataset in zip(axes, datasets, strict=True):
         part = table[table["dataset"] == dataset].set_index("method").loc[methods]
         for axis, (kind, title) in zip(line, _KINDS.items(), strict=True):
-            _bar_chart(axis, methods, part[kind], None, None, "{:.2g}")
+            _bar_chart(axis, methods, part[kind], "{:.2g}")
             axis.set_xlim(0, 1.3 * max(table[kind].max(), 1e-9))
             axis.set_title(title, size=9)
             axis.set_xticks([])
@@ -212,11 +211,9 @@ def _times(table: pd.DataFrame) -> Pictures:
     figure, axes = _figure(1, len(datasets), 4.2, 0.42 * len(steps) + 1.5, sharey=True)
     for axis, dataset in zip(axes[0], datasets, strict=True):
         part = table[table["dataset"] == dataset].set_index("step").loc[steps]
-        _bar_chart(axis, steps, part["seconds"], part["low"], part["high"], "{:.2g} s")
-        axis.set_xscale("log")
-        axis.set_xlim(table["seconds"].min() / 3, table["seconds"].max() * 8)
+        _dots(axis, steps, part["seconds"], part["low"], part["high"], "{:.2g} s")
+        axis.set_xlim(table["seconds"].min() / 3, table["seconds"].max() * 12)
         axis.axvline(1, color=PALE, lw=1, zorder=1)
-        _plain_ticks(axis.xaxis)
         axis.set_xlabel("seconds")
         axis.set_title(f"{title_of(dataset)}, {_cells(part)}")
     yield "times", figure
@@ -227,7 +224,7 @@ def _density(table: pd.DataFrame) -> Pictures:
         part = table[table["dataset"] == dataset]
         methods = shown(part)
         columns = (len(methods) + 1) // 2
-        figure, axes = _figure(2, columns, 2.5, 2.75)
+        figure, axes = _figure(2, columns, 2.5, 2.5)
         n, side = part["cells_a_side"].iloc[0], part["cell_km"].iloc[0]
         top = part.loc[part["method"] == EULER, "regions"].max()
         image: Any = None
@@ -261,8 +258,8 @@ def _extraction(table: pd.DataFrame, source: Source) -> Pictures:
 
     for dataset in table["dataset"]:
         data = DATASETS[dataset]
-        fixes = one_user(data, source.folder)
-        k, crs = data.k, data.grid(data.n).crs
+        fixes, k = one_user(data, source.folder)
+        crs = data.grid(data.n).crs
         figure = plot_extraction(fixes, k=k, max_diameter=MAX_DIAMETER, crs=crs)
         who = "a made-up user" if data.made_up else "ONE REAL USER: SECRET, never to be published"
         figure.suptitle(f"{data.title}: {who}", size=10, color=INK)
@@ -288,6 +285,14 @@ def _figure(
 
     figure = Figure(figsize=(max(width * columns, 5.6), height * rows + 0.6), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, sharey=sharey)
+
+
+def _two_rows(columns: int) -> tuple[Figure, Any]:
+    """Return axes in two rows and some columns; a single column lies on its side."""
+    if columns > 1:
+        return _figure(2, columns, 4.4, 3.7)
+    figure, axes = _figure(1, 2, 4.8, 3.7)
+    return figure, axes.T
 
 
 def _cells(part: pd.DataFrame) -> str:
@@ -357,22 +362,35 @@ def _legend(figure: Figure, methods: list[str]) -> None:
     )
 
 
-def _bar_chart(axis: Any, names: list[str], values: Any, low: Any, high: Any, text: str) -> None:
+def _bar_chart(axis: Any, names: list[str], values: Any, text: str) -> None:
     """Draw one bar a method, the first at the top, with its value beside it."""
     places = np.arange(len(names))
-    colours = [STYLES[name].colour if name in STYLES else INK for name in names]
-    axis.barh(places, values, color=colours, height=0.72, zorder=2)
-    ends = values
-    if low is not None:
-        spread = [values - low, high - values]
-        axis.errorbar(values, places, xerr=spread, fmt="none", ecolor=INK, lw=1, capsize=2)
-        ends = high
-    for place, value, end in zip(places, values, ends, strict=True):
+    axis.barh(places, values, color=[STYLES[name].colour for name in names], height=0.72)
+    _name_rows(axis, names, values, values, text)
+
+
+def _dots(axis: Any, names: list[str], values: Any, low: Any, high: Any, text: str) -> None:
+    """Draw one dot a row on a logarithmic axis, which has no 0 for a bar to start from."""
+    for place, name in enumerate(names):
+        colour = STYLES[name].colour if name in STYLES else INK
+        value = values.iloc[place]
+        spread = [[value - low.iloc[place]], [high.iloc[place] - value]]
+        axis.axhline(place, color=PALE, lw=0.6, zorder=1)
+        axis.errorbar(
+            value, place, xerr=spread, fmt="o", color=colour, ms=7, lw=1.6, capsize=3, zorder=3
+        )
+    axis.set_xscale("log")
+    _plain_ticks(axis.xaxis)
+    _name_rows(axis, names, values, high, text)
+
+
+def _name_rows(axis: Any, names: list[str], values: Any, ends: Any, text: str) -> None:
+    for place, (value, end) in enumerate(zip(values, ends, strict=True)):
         axis.annotate(
-            text.format(value), (end, place), (4, 0), textcoords="offset points", va="center",
-            size=8, color=INK,
+            text.format(value), (end, place), (7, 0), textcoords="offset points", va="center",
+            size=8, color=INK, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
         )  # fmt: skip
-    axis.set_yticks(places, [label_of(name) for name in names])
+    axis.set_yticks(range(len(names)), [label_of(name) for name in names])
     axis.set_ylim(len(names) - 0.5, -0.5)
     axis.tick_params(axis="y", length=0, labelsize=8.5)
     axis.spines[["top", "right"]].set_visible(False)

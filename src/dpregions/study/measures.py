@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +47,9 @@ LARGE = tuple(percent / 100 for percent in range(10, 101, 10))
 
 PLACEMENTS = 100
 """Questions of each size and shape in each repetition."""
+
+EXAMPLE_K = 400
+"""Fixes that make the region of the made-up user who is shown."""
 
 FRACTION = 2**20
 """Fractional answers are compared in whole parts of this: sums of them are then exact."""
@@ -150,6 +153,7 @@ def consistency(source: Source, unit: Unit) -> Iterator[Row]:
                 **broken,
                 "negative": 100 * real.negative / real.rectangles,
                 "non_monotone": 100 * real.non_monotone / real.pairs,
+                "next_non_monotone": next_non_monotone(whole),
             }
 
 
@@ -182,12 +186,12 @@ def extraction(source: Source, unit: Unit) -> Iterator[Row]:
     import shapely
 
     data = unit.setting.data
-    fixes = one_user(data, source.folder)
-    region = data.regions_of(fixes).geometry.iloc[0]
+    fixes, k = one_user(data, source.folder)
+    region = replace(data, k=k, unit="user", gap=None).regions_of(fixes).geometry.iloc[0]
     circle = shapely.minimum_bounding_radius(region)
     yield {
         "fixes": len(fixes),
-        "k": data.k,
+        "k": k,
         "corners": len(shapely.get_coordinates(region)) - 1,
         "area_km2": region.area / 1e6,
         "circle_km": 2 * circle / 1e3,
@@ -203,23 +207,24 @@ MEASURES: dict[str, Callable[[Source, Unit], Iterator[Row]]] = {
 }
 
 
-def one_user(data: DataSet, folder: Path | None) -> pd.DataFrame:
-    """Return the fixes of one user: made up, or the one with the median number of fixes."""
+def one_user(data: DataSet, folder: Path | None) -> tuple[pd.DataFrame, int]:
+    """Return the fixes of one user, and k: made up, or with the median number of fixes.
+
+    Where a region stands for a trajectory, those of the user's longest.
+    """
+    import pandas as pd
+
     from dpregions.plots.extraction import example_user
 
     if data.made_up:
-        return example_user().assign(user_id=0)
+        return example_user().assign(user_id=0), EXAMPLE_K
     fixes = data.fixes(folder)
     sizes = fixes["user_id"].value_counts().sort_index().sort_values(kind="stable")
     mine = fixes[fixes["user_id"] == sizes.index[len(sizes) // 2]]
-    # One region, whatever the unit: that of the longest trajectory.
-    if data.gap is None:
-        return mine.reset_index(drop=True)
-    import pandas as pd
-
-    trajectory = (mine["t"].diff() > pd.Timedelta(data.gap)).cumsum()
-    longest = trajectory.value_counts().sort_index().idxmax()
-    return mine[trajectory == longest].reset_index(drop=True)
+    if data.gap is not None:
+        trajectory = (mine["t"].diff() > pd.Timedelta(data.gap)).cumsum()
+        mine = mine[trajectory == trajectory.value_counts().sort_index().idxmax()]
+    return mine.reset_index(drop=True), data.k
 
 
 def implied_histogram(found: Answering, n: int) -> NDArray[Any]:
@@ -241,6 +246,24 @@ def implied_histogram(found: Answering, n: int) -> NDArray[Any]:
     whole[::2, ::2], whole[::2, 1::2], whole[1::2, ::2] = one, upright, flat
     whole[1::2, 1::2] = four - faces + edges
     return whole
+
+
+def next_non_monotone(counts: NDArray[np.int64]) -> float:
+    """Return in how many percent of cases a rectangle answers more than with one row or column.
+
+    Where any rectangle contradicts one that contains it, one of these steps between them does.
+    """
+    rows, cols = (side // 2 + 1 for side in counts.shape)
+    row0, row1, col0, col1 = np.indices((rows, rows, cols, cols)).reshape(4, -1)
+    found = EulerAnswers(counts)
+    inner = np.stack([row0, row1, col0, col1])[:, (row0 <= row1) & (col0 <= col1)]
+    answers, steps, worse = found.answers(inner), 0, 0
+    for grown in np.array([[-1, 0, 0, 0], [0, 1, 0, 0], [0, 0, -1, 0], [0, 0, 0, 1]]):
+        outer = inner + grown[:, None]
+        fits = (outer[0] >= 0) & (outer[1] < rows) & (outer[2] >= 0) & (outer[3] < cols)
+        steps += int(fits.sum())
+        worse += int((found.answers(outer[:, fits]) < answers[fits]).sum())
+    return 100 * worse / max(steps, 1)
 
 
 def _blocks(found: Answering, n: int, height: int, width: int) -> NDArray[Any]:

@@ -14,6 +14,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from dpregions.errors import InputError, MissingExtraError
@@ -140,9 +141,8 @@ def _measured(source: Source, units: list[Unit]) -> Iterator[tuple[Unit, pd.Data
         for unit in units:
             yield unit, measure(source, unit)
         return
-    # A stop from the keyboard reaches the workers too, and ends them without a word.
-    stop = (signal.SIGINT, signal.SIG_DFL)
-    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), signal.signal, stop)
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(processes, context, _start_worker)
     try:
         running = {pool.submit(measure, source, unit): unit for unit in units}
         for future in as_completed(running):
@@ -154,6 +154,19 @@ def _measured(source: Source, units: list[Unit]) -> Iterator[tuple[Unit, pd.Data
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _start_worker() -> None:
+    """Let a worker end without a word when the study is stopped, or is ended from outside."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _write_results(folder: StudyFolder, source: Source, plan: Plan) -> Made:
