@@ -146,15 +146,20 @@ def consistency(source: Source, unit: Unit) -> Iterator[Row]:
             if whole.dtype.kind == "f":
                 whole = np.rint(FRACTION * whole).astype(np.int64)
             broken = paper.violations(whole, percent=True)
-            real = paper.inconsistency(whole)
-            yield {
-                "repetition": repetition,
-                "method": method,
-                **broken,
-                "negative": 100 * real.negative / real.rectangles,
-                "non_monotone": 100 * real.non_monotone / real.pairs,
-                "next_non_monotone": next_non_monotone(whole),
-            }
+            real = _contradictions(whole.astype(np.int64).tobytes(), whole.shape)
+            yield {"repetition": repetition, "method": method, **broken, **real}
+
+
+@lru_cache(maxsize=4)
+def _contradictions(counts: bytes, shape: tuple[int, int]) -> dict[str, float]:
+    """Return percentages of contradictions; equal arrays (the truth, LinProg and Round) once."""
+    whole = np.frombuffer(counts, np.int64).reshape(shape)
+    found = paper.inconsistency(whole)
+    return {
+        "negative": 100 * found.negative / found.rectangles,
+        "non_monotone": 100 * found.non_monotone / found.pairs,
+        "next_non_monotone": next_non_monotone(whole),
+    }
 
 
 def times(source: Source, unit: Unit) -> Iterator[Row]:
