@@ -92,7 +92,7 @@ class StudyFolder:
         """Read the measurements of a unit of work."""
         import pandas as pd
 
-        return pd.read_csv(self._part(unit), comment="#", float_precision="round_trip")
+        return pd.read_csv(self._part(unit), comment="#")
 
     def write_table(self, name: str, table: pd.DataFrame) -> None:
         """Save a result as CSV, its first line saying what it is."""
