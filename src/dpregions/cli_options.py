@@ -109,6 +109,8 @@ def progress_bar(what: str, *, time_left: bool = False) -> Iterator[Callable[[fl
 
     columns: list[ProgressColumn] = [TextColumn("{task.description}"), BarColumn()]
     columns += [TaskProgressColumn(), *([TimeRemainingColumn()] if time_left else [])]
-    with Progress(*columns, console=console, transient=True) as bar:
+    # Steps may be a minute apart, and the time left is judged by all of them.
+    period = 3600.0
+    with Progress(*columns, console=console, transient=True, speed_estimate_period=period) as bar:
         task = bar.add_task(what, total=1.0)
         yield lambda done: bar.update(task, completed=done)

@@ -114,7 +114,7 @@ def _print_result(made: object, as_json: bool) -> None:
         }
         typer.echo(json.dumps(facts))
         return
-    typer.echo(f"Wrote {made.report} and {len(made.tables)} tables beside it.")
+    typer.echo(f"Wrote {made.report}, with its tables and pictures beside it.")
     for found in made.findings:
         if found.verdict != "not measured":
             typer.echo(f"  {found.verdict}: {found.printed}. Here: {found.measured}.")
