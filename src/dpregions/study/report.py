@@ -13,7 +13,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpregions.study.baselines import LABEL
-from dpregions.study.figures import STYLES, label_of, title_of
+from dpregions.study.charts import STYLES, label_of, title_of
 from dpregions.study.words import words_of
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from dpregions.study.charts import duration, label_of, title_of
 from dpregions.study.datasets import CABSPOTTING, TDRIVE, Setting
-from dpregions.study.figures import label_of, title_of
 from dpregions.study.measures import PREPARATION
 from dpregions.study.words import percent
 
@@ -162,7 +162,7 @@ def _seconds(tables: Mapping[str, pd.DataFrame]) -> Finding:
     longest = rows.groupby("step", sort=False)["seconds"].max()
     return _judged(
         printed,
-        ", ".join(f"{label_of(step)} at most {longest[step]:.2g} s" for step in steps),
+        ", ".join(f"{label_of(step)} at most {duration(longest[step])}" for step in steps),
         bool(longest.max() < 1),
         "This machine is slower, or busy.",
     )

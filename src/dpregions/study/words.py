@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dpregions.study.figures import STYLES, label_of, title_of
+from dpregions.study.charts import STYLES, duration, label_of, title_of
 from dpregions.study.harness import BASELINES
 from dpregions.study.measures import EULER, PREPARATION
 
@@ -143,9 +143,9 @@ def _consistency(part: pd.DataFrame) -> str:
 
 def _times(part: pd.DataFrame) -> str:
     seconds = part.set_index("step")["seconds"]
-    before = ", ".join(f"{step} {seconds[step]:.2g} s" for step in PREPARATION)
+    before = ", ".join(f"{step} {duration(seconds[step])}" for step in PREPARATION)
     after = ", ".join(
-        f"{label_of(step)} {seconds[step]:.2g} s" for step in STYLES if step in seconds.index
+        f"{label_of(step)} {duration(seconds[step])}" for step in STYLES if step in seconds.index
     )
     return f"once: {before}. Each time: {after}."
 
