@@ -15,7 +15,7 @@ import pytest
 from dpregions.errors import InputError, MissingExtraError
 from dpregions.study import runner
 from dpregions.study.baselines import LABEL
-from dpregions.study.datasets import CABSPOTTING, SYNTHETIC, TDRIVE
+from dpregions.study.datasets import CABSPOTTING, GEOLIFE, SYNTHETIC, TDRIVE
 from dpregions.study.experiments import EXPERIMENTS, chosen_experiments
 from dpregions.study.harness import METHODS
 from dpregions.study.runner import Plan, run_study
@@ -281,6 +281,7 @@ def test_a_study_with_other_settings_is_left_as_it_is(tmp_path, monkeypatch, oth
         (plan("sizes", methods=()), "nothing is no method"),
         (plan("l1", methods=("four corners",)), "compares with the method paper"),
         (plan("sizes", datasets=(TDRIVE,)), "tdrive needs a folder of data"),
+        (plan("cells", "epsilon", datasets=(GEOLIFE,)), "is for T-Drive and the made-up city"),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_written(tmp_path, asked, says):

@@ -175,6 +175,8 @@ def draw_dots(axis: Any, names: list[str], values: Any, low: Any, high: Any, tex
         value = values.iloc[place]
         spread = [[value - low.iloc[place]], [high.iloc[place] - value]]
         axis.axhline(place, color=PALE, lw=0.6, zorder=1)
+        if value == 0:
+            continue
         axis.errorbar(
             value, place, xerr=spread, fmt="o", color=colour, ms=7, lw=1.6, capsize=3, zorder=3
         )
@@ -185,9 +187,12 @@ def draw_dots(axis: Any, names: list[str], values: Any, low: Any, high: Any, tex
 
 def _name_rows(axis: Any, names: list[str], values: Any, ends: Any, text: Text) -> None:
     for place, (value, end) in enumerate(zip(values, ends, strict=True)):
+        # 0 has no place on a logarithmic axis: its text stands at the left end.
+        at, where = (end, "data") if end > 0 else (0, "axes fraction")
         axis.annotate(
-            text(value), (end, place), (7, 0), textcoords="offset points", va="center",
-            size=8, color=INK, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+            text(value), (at, place), (7, 0), xycoords=(where, "data"), size=8, color=INK,
+            textcoords="offset points", va="center",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
         )  # fmt: skip
     axis.set_yticks(range(len(names)), [label_of(name) for name in names])
     axis.set_ylim(len(names) - 0.5, -0.5)

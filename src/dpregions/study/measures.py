@@ -20,7 +20,7 @@ import numpy as np
 from dpregions import paper
 from dpregions.privacy import Budget, NoiseSource, euler_sensitivity
 from dpregions.study.baselines import Answering, EulerAnswers, ExactData
-from dpregions.study.datasets import DataSet, Setting, exact_data
+from dpregions.study.datasets import MAX_DIAMETER, DataSet, Setting, exact_data
 from dpregions.study.harness import METHODS, Method
 from dpregions.study.noise import StudyNoise
 from dpregions.study.workloads import (
@@ -331,7 +331,7 @@ def _preparation_times(source: Source, data: DataSet, setting: Setting) -> Itera
     regions = data.regions_of(fixes)
     extracted = time.perf_counter()
     by_user = "user_id" if data.unit == "user" else None
-    exact = ExactData.of(regions, data.grid(setting.n), "2km", user_id=by_user)
+    exact = ExactData.of(regions, data.grid(setting.n), MAX_DIAMETER, user_id=by_user)
     exact.counts  # noqa: B018 - counted on first use
     counted = time.perf_counter()
     seconds = (read - start, extracted - read, counted - extracted)

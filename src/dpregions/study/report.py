@@ -33,7 +33,11 @@ class Section(NamedTuple):
 
 
 def png(figure: Figure) -> bytes:
-    """Return a picture as PNG, the same bytes for the same picture."""
+    """Return a picture as PNG that says what it is, the same bytes for the same picture."""
+    layout: Any = figure.get_layout_engine()
+    strip = 0.18 / figure.get_size_inches()[1]  # inches for a line of small text
+    layout.set(rect=(0, strip, 1, 1 - strip))
+    figure.text(0.995, 0.004, LABEL, ha="right", va="bottom", size=6.5, color="#5b6b79")
     held = io.BytesIO()
     figure.savefig(held, format="png", dpi=110, facecolor="white", metadata={"Software": None})
     return held.getvalue()

@@ -114,6 +114,9 @@ def _check(plan: Plan) -> None:
                 f"the experiment {experiment.name} compares with the method {experiment.needs}: "
                 f"add it to --methods, or name other experiments"
             )
+    if not plan.units():
+        names = ", ".join(experiment.name for experiment in plan.experiments)
+        raise InputError(f"{names} is for T-Drive and the made-up city: add them to --datasets")
     try:
         import matplotlib  # noqa: F401
     except ImportError:
