@@ -20,6 +20,7 @@ from dpregions.cli_plan import plan
 from dpregions.cli_query import query
 from dpregions.cli_regions import regions
 from dpregions.cli_release import release
+from dpregions.cli_study import study
 from dpregions.errors import DPRegionsError
 
 app = typer.Typer(
@@ -55,6 +56,7 @@ app.command(context_settings={"ignore_unknown_options": True})(query)
 app.command()(describe)
 app.command()(export)
 app.command()(plan)
+app.command()(study)
 
 
 def main() -> None:

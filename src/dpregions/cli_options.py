@@ -180,15 +180,32 @@ def stages() -> Iterator[Callable[[str], None]]:
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[float], None] | None]:
     """Show the share done, on a terminal; nothing else, as sizes and counts are secret."""
+
+
+def progress_bar(what: str, *, time_left: bool = False) -> Iterator[Callable[[float], None] | None]:
+    """Show the share done, on a terminal; nothing else, as sizes and counts are secret.
+
+    The time left is for work whose length is no secret.
+    """
     from rich.console import Console
 
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
         return
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        ProgressColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
+    columns: list[ProgressColumn] = [TextColumn("{task.description}"), BarColumn()]
+    columns += [TaskProgressColumn(), *([TimeRemainingColumn()] if time_left else [])]
+    # Steps may be a minute apart, and the time left is judged by all of them.
+    period = 3600.0
+    with Progress(*columns, console=console, transient=True, speed_estimate_period=period) as bar:
         task = bar.add_task(what, total=1.0)
         yield lambda done: bar.update(task, completed=done)
