@@ -178,10 +178,6 @@ def stages() -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[float], None] | None]:
-    """Show the share done, on a terminal; nothing else, as sizes and counts are secret."""
-
-
 def progress_bar(what: str, *, time_left: bool = False) -> Iterator[Callable[[float], None] | None]:
     """Show the share done, on a terminal; nothing else, as sizes and counts are secret.
 

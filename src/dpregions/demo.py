@@ -54,11 +54,12 @@ class Demo(NamedTuple):
 
 def run(out: Path, tell: Callable[[str, str | None], None]) -> Demo:
     """Run the story in a folder; `tell` gets a sentence and the command that follows it."""
-    from dpregions import releases, synthetic
+    from dpregions import synthetic
     from dpregions.cli import app
     from dpregions.euler import EulerHistogram
     from dpregions.plots.demo_story import draw_story
     from dpregions.plots.double_counting import draw_double_counting
+    from dpregions.release_file import load
 
     def do(sentence: str, *command: str | Path) -> None:
         words = [str(word) for word in command]
@@ -91,13 +92,10 @@ def run(out: Path, tell: Callable[[str, str | None], None]) -> Demo:
     )
     do("What is left of the budget.", "budget", "show", ledger)
 
-    published = releases.load(city)
+    published = load(city)
     grid = published.grid
-    bounds = grid.cell_bounds(*QUERIES["2 x 2 km in the centre"])
-    do(
-        "A question to the file. Any number of them cost nothing more.",
-        *("query", city, *(repr(bound) for bound in bounds)),
-    )
+    bounds = map(repr, grid.cell_bounds(*QUERIES["2 x 2 km in the centre"]))
+    do("A question to the file. Any number of them cost nothing more.", "query", city, *bounds)
     from dpregions.cli_regions import load_regions
 
     regions = load_regions(secret)

@@ -272,28 +272,8 @@ def measurements_of(
     shares: dict[int, Budget],
     factor: int,
 ) -> Measurements:
-    """Return noisy counts by level, with the variance that their shares of epsilon give."""
-    spread = {i: variance(scale_for(share, factor)) for i, share in shares.items()}
-    values = {i: noisy_counts.astype(np.float64) for i, noisy_counts in noisy.items()}
-    n = len(tree.levels)
-    measured = Measured(
-        tree,
-        tuple(values.get(i) for i in range(n)),
-        tuple(spread.get(i, np.inf) for i in range(n)),
-    )
-    return Measurements(measured, strategy)
-    measured = measured_with(tree, noisy, shares, factor)
-    expected = expected_letters(measured)
-    fitted = signed_fit(measured, expected)
-    bodies = make_bodies(tree.buckets, covert_fit(measured, expected))
-    buckets = tree.buckets
-    return FootprintSteps(
-        bodies=bodies,
-        counts=bodies.counts_on(buckets.n_rows, buckets.n_cols),
-        signed=buckets.expand(fitted),
-        measurements=Measurements(measured, expected, fitted, strategy),
-        spending=tuple((tree.describe(level), shares[level]) for level in sorted(shares)),
-    )
+    """Return the signed part of a release: its noisy counts and how they came about."""
+    return Measurements(measured_with(tree, noisy, shares, factor), strategy)
 
 
 CLUMPING = 0.7
