@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -248,7 +249,7 @@ def _write_frame(frame: geopandas.GeoDataFrame, output: Path | None, as_json: bo
             frame.to_parquet(part, index=False)
         else:
             part.unlink()  # GDAL makes the file itself
-            frame.to_file(part)
+            frame.to_file(part, layer=re.sub(r"\W+", "_", output.stem))
     _report(output, as_json)
 
 
