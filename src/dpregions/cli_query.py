@@ -38,7 +38,7 @@ def query(
     file: Annotated[Path, typer.Argument(help="A release file.")],
     bounds: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[XMIN YMIN XMAX YMAX]", help="One rectangle."),
+        typer.Argument(metavar="XMIN YMIN XMAX YMAX", help="One rectangle."),
     ] = None,
     rectangles: Annotated[
         str | None,
