@@ -173,7 +173,7 @@ def test_arrays_and_means_say_what_the_spans_say(data):
     assert array.sum() == pattern(c, i).sum()
     part = range(c.first[h, w], c.last[h, w])
     mean = sum(c.weights[j] * pattern(c, j) for j in part)
-    np.testing.assert_allclose(c.size_means()[h, w, : 2 * h - 1, : 2 * w - 1], mean)
+    np.testing.assert_allclose(c.size_means[h, w, : 2 * h - 1, : 2 * w - 1], mean)
 
 
 @pytest.mark.parametrize("ratio", [1, 2.5, 4])

@@ -107,7 +107,7 @@ class Buckets:
             weights = catalogue.weights * catalogue.prior[h, w]
         else:
             h, w = np.nonzero(catalogue.last > catalogue.first)
-            means, weights = catalogue.size_means()[h, w], catalogue.prior[h, w]
+            means, weights = catalogue.size_means[h, w], catalogue.prior[h, w]
         fits = (h <= n_rows) & (w <= n_cols)
         h, w, means, weights = h[fits], w[fits], means[fits], weights[fits]
         n = (n_rows - h + 1) * (n_cols - w + 1)

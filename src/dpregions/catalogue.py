@@ -10,7 +10,7 @@ a constant: everyone has the same catalogue. It never sees data.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -106,8 +106,9 @@ class Catalogue:
         low, high = 2 * self.spans[which, :, :1], 2 * self.spans[which, :, 1:]
         return ((at >= low) & (at <= high)).astype(np.float64)
 
+    @cached_property
     def size_means(self) -> NDArray[np.float64]:
-        """Return the prior mean pattern of each footprint size, ``[h, w]`` first."""
+        """The prior mean pattern of each footprint size, ``[h, w]`` first."""
         size = 2 * self.side - 1
         means = np.zeros((self.side + 1, self.side + 1, size, size))
         # Footprint by footprint: all patterns at once would not fit, where k is large.
@@ -115,6 +116,7 @@ class Catalogue:
             which = slice(self.first[h, w], self.last[h, w])
             weighted = self.pattern_arrays(which) * self.weights[which, None, None]
             means[h, w] = weighted.sum(axis=0)
+        means.flags.writeable = False
         return means
 
 

@@ -54,15 +54,15 @@ def render(
     body = "".join(_section(section) for section in sections)
     return (
         "<!DOCTYPE html>\n"
-        '<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<html lang="en"><head><meta charset="utf-8"/>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"/>'
         f"<title>dpregions study</title><style>{STYLE}</style></head><body>\n"
-        f"<p class=label>{escape(LABEL)}</p>\n"
+        f'<p class="label">{escape(LABEL)}</p>\n'
         "<h1>Counting users' regions: the study</h1>\n"
         f"<p>{escape(_made(settings))}</p>\n"
         f"<nav><ol>{links}</ol></nav>\n"
         f"{_statements(findings)}{body}"
-        f"<p class=label>{escape(LABEL)}</p>\n</body></html>\n"
+        f'<p class="label">{escape(LABEL)}</p>\n</body></html>\n'
     )
 
 
@@ -79,7 +79,7 @@ def _section(section: Section) -> str:
     experiment = section.experiment
     pictures = "".join(
         f'<figure><img alt="{escape(stem)}" src="data:image/png;base64,'
-        f'{base64.b64encode(content).decode()}"></figure>\n'
+        f'{base64.b64encode(content).decode()}"/></figure>\n'
         for stem, content in section.pictures.items()
     )
     words = "".join(f"<li>{escape(text)}</li>" for text in words_of(experiment.name, section.table))
@@ -93,7 +93,7 @@ def _section(section: Section) -> str:
 
 def _statements(findings: Iterable[Finding]) -> str:
     rows = "".join(
-        f"<tr class={found.verdict.split()[0]}><td>{escape(found.printed)}</td>"
+        f'<tr class="{found.verdict.split()[0]}"><td>{escape(found.printed)}</td>'
         f"<td>{escape(found.measured)}</td><td><b>{found.verdict}</b></td>"
         f"<td>{escape(found.why)}</td></tr>"
         for found in findings
@@ -160,7 +160,7 @@ def _html_table(table: pd.DataFrame) -> str:
         "<tr>" + "".join(f"<td>{escape(_text(value))}</td>" for value in row) + "</tr>"
         for row in table.itertuples(index=False)
     )
-    return f"<div class=wide><table><tr>{head}</tr>{''.join(rows)}</table></div>"
+    return f'<div class="wide"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
 
 
 def _text(value: Any) -> str:
