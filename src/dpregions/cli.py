@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from dpregions._version import __version__
+from dpregions.cli_check import check
 from dpregions.cli_regions import regions
 from dpregions.errors import DPRegionsError
 
@@ -84,18 +85,19 @@ def demo(
 
 
 app.command()(regions)
+app.command()(check)
 
 
 def main() -> None:
     """Run the command line; an expected error is one line, never a traceback."""
     try:
         app()
+    except OSError as error:  # those of ours included: a source that fails
+        typer.echo(f"dpregions: failed: {error}", err=True)
+        sys.exit(1)
     except DPRegionsError as error:
         typer.echo(f"dpregions: error: {error}", err=True)
         sys.exit(2)
-    except OSError as error:
-        typer.echo(f"dpregions: failed: {error}", err=True)
-        sys.exit(1)
 
 
 if __name__ == "__main__":

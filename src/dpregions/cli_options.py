@@ -6,6 +6,7 @@ Everything here speaks of options as they are typed (`--around`), not of Python'
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpregions.errors import InputError
+from dpregions.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
     from dpregions.grid import Grid
@@ -28,6 +29,34 @@ Around = Annotated[
 ]
 Side = Annotated[str | None, typer.Option("--side", help="Side of the area, for example 20km.")]
 Cell = Annotated[str | None, typer.Option("--cell", help="Side of a cell, for example 1km.")]
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE",
+        help="A file (GeoParquet, GeoPackage, FlatGeobuf, GeoJSON, Shapefile, CSV, DuckDB) or a "
+        "database, postgresql://HOST/DATABASE.",
+    ),
+]
+Sql = Annotated[
+    str | None, typer.Option("--sql", help="The query, for databases: users and a geometry.")
+]
+Layer = Annotated[str | None, typer.Option("--layer", help="The layer, in a file with several.")]
+Geometry = Annotated[
+    str | None, typer.Option("--geometry", help="The column of regions, where it is not marked.")
+]
+UserId = Annotated[
+    str | None, typer.Option("--user-id", help="The column of users; by default user_id.")
+]
+EachRow = Annotated[
+    bool, typer.Option("--each-row", help="Each row is its own user: protects rows, not users.")
+]
+SourceCrs = Annotated[
+    str | None, typer.Option("--crs", help="CRS of a source that carries none, e.g. EPSG:4326.")
+]
+Lon = Annotated[
+    str | None, typer.Option("--lon", help="For CSV: the column of longitudes, each row a point.")
+]
+Lat = Annotated[str | None, typer.Option("--lat", help="For CSV: the column of latitudes.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Result as JSON.")]
 
 
@@ -54,6 +83,52 @@ def read_grid(grid: Path | None, around: str | None, side: str | None, cell: str
     assert around is not None and side is not None and cell is not None
     lon, lat = read_place(around)
     return Grid.around(lon, lat, side=read_length(side), cell_size=read_length(cell))
+
+
+_CALL = r"\w[\w.]*\([^)]*\)"
+_ARGUMENT = (
+    r"(?<![\w-])(?:(?P<given>user_id|max_diameter|geometry|layer|format|unit|sql|crs|lon|lat|time|"
+    r"gap|k)=|(?P<named>user_id|max_diameter)\b|(?P<bare>crs|k)(?= out\b| must be))"
+)
+
+
+@contextmanager
+def in_options() -> Iterator[None]:
+    """Let errors of the library speak of options: --max-diameter, not max_diameter."""
+    spoken = None
+    try:
+        yield
+    except (InputError, InputTypeError) as error:
+        spoken = type(error)(option_words(str(error)))
+    if spoken is not None:
+        raise spoken
+
+
+def option_words(message: str) -> str:
+    """Return a message with options in place of Python's arguments.
+
+    "user_id='x' is no column" becomes "--user-id 'x' is no column". Calls that a message
+    quotes, such as Grid(..., crs=...), stay as they are.
+    """
+
+    def option(match: re.Match[str]) -> str:
+        name = match["given"] or match["named"] or match["bare"]
+        if name is None:
+            return match[0]
+        follows = message[match.end() : match.end() + 1]
+        gap = "" if match["given"] is None or follows in ("", " ", ",", ".", ":") else " "
+        return f"--{name.replace('_', '-')}{gap}"
+
+    message = message.replace("set theirs, regions.set_crs(...), or give crs=", "give --crs")
+    message = message.replace("user_id=None", "--each-row")
+    return re.sub(f"{_CALL}|{_ARGUMENT}", option, message)
+
+
+def read_users(user_id: str | None, each_row: bool) -> str | None:
+    """Return the column of users that --user-id names, None for --each-row."""
+    if each_row and user_id is not None:
+        raise InputError("give one of --user-id and --each-row: a row counts, or a user does")
+    return None if each_row else user_id or "user_id"
 
 
 def read_place(around: str) -> tuple[float, float]:
