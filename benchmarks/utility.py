@@ -28,6 +28,7 @@ from dpregions import Grid, paper, regions_from_fixes, synthetic
 from dpregions.privacy import Budget
 from dpregions.study.baselines import LABEL, ExactData
 from dpregions.study.harness import (
+    SIMPLE_BASELINES,
     best_baseline,
     errors_by_size,
     evaluate,
@@ -39,6 +40,7 @@ from dpregions.study.noise import StudyNoise
 from dpregions.study.workloads import SHARES
 
 MAX_DIAMETER = "2km"
+COMPARED = ("paper", "footprint", *SIMPLE_BASELINES)
 HOPELESS = 0.5
 """Where the best baseline errs by more than this, sizes are reported and not judged."""
 
@@ -287,7 +289,8 @@ def run(quick: bool = False, data: Path | None = None) -> list[Row]:
     """Measure a few repetitions of each setting; `python -m benchmarks.utility` does more."""
     rows = []
     for setting in settings(data or usual_folder(), quick):
-        table = evaluate(setting.load(), epsilon=setting.epsilon, repetitions=4 if quick else 20)
+        repetitions = 4 if quick else 20
+        table = evaluate(setting.load(), COMPARED, epsilon=setting.epsilon, repetitions=repetitions)
         rows += rows_of(setting, table)
     return rows
 
@@ -311,7 +314,11 @@ def main() -> None:
         start = time.perf_counter()
         data = setting.load()
         table = evaluate(
-            data, epsilon=setting.epsilon, repetitions=repetitions, placements=args.placements
+            data,
+            COMPARED,
+            epsilon=setting.epsilon,
+            repetitions=repetitions,
+            placements=args.placements,
         )
         show_setting(setting, table, data)
         print(f"{repetitions} repetitions, {time.perf_counter() - start:.0f} s", flush=True)

@@ -61,8 +61,15 @@ def test_every_link_between_pages_leads_somewhere():
             assert (page.parent / target).exists(), f"{page.name} -> {target}"
 
 
-def test_the_site_builds(tmp_path):
+def test_the_site_builds_and_works_offline(tmp_path):
     args = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", str(tmp_path)]
     done = subprocess.run(args, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "index.html").exists()
+    assert "dpregions regions" in (tmp_path / "commands.html").read_text()
+    assert "max_diameter" in (tmp_path / "api.html").read_text()
+    pages = [page.read_text() for page in tmp_path.rglob("*.html")]
+    loads = re.compile(
+        r"""<(?:script|img|iframe|link rel="stylesheet")[^>]+(?:src|href)="https?:"""
+    )
+    assert len(pages) >= 10
+    assert not [found for page in pages for found in loads.findall(page)], "loads from the network"

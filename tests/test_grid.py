@@ -528,3 +528,9 @@ def test_cells_that_are_no_short_decimals_are_kept_exactly():
     feet = Grid(0, 0, "1mi", 4, 4, crs=2263)
     assert feet.cells_spanned("3mi") == 3
     assert Grid.from_json(feet.to_json()) == feet
+
+
+@pytest.mark.parametrize("cells", [(-1, 0, 0, 0), (0, 2, 0, 0), (1, 0, 0, 0), (0, 0, 0, 3)])
+def test_bounds_of_cells_that_are_not_there_are_refused(cells):
+    with pytest.raises(GridError, match=r"rows within|columns within 0\.\.2"):
+        Grid(0, 0, 1, 2, 3).cell_bounds(*cells)

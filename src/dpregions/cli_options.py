@@ -5,10 +5,15 @@ Everything here speaks of options as they are typed (`--around`), not of Python'
 
 from __future__ import annotations
 
+import json
 import math
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,6 +65,13 @@ Lat = Annotated[str | None, typer.Option("--lat", help="For CSV: the column of l
 AsJson = Annotated[bool, typer.Option("--json", help="Result as JSON.")]
 
 
+class NeighbourChoice(StrEnum):
+    """What epsilon is about."""
+
+    add_remove = "add-remove"
+    replace_one = "replace-one"
+
+
 def read_grid(grid: Path | None, around: str | None, side: str | None, cell: str | None) -> Grid:
     """Return the grid that --grid, or --around with --side and --cell, describe."""
     from dpregions.grid import Grid
@@ -76,7 +88,7 @@ def read_grid(grid: Path | None, around: str | None, side: str | None, cell: str
             text = grid.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             raise InputError(f"--grid {grid}: there is no such file of JSON text") from None
-        return Grid.from_json(text)
+        return Grid.from_json(_grid_of_release(text))
     missing = [name for name, value in places.items() if value is None]
     if missing:
         raise InputError(f"{', '.join(given)} needs {' and '.join(missing)} too")
@@ -85,23 +97,32 @@ def read_grid(grid: Path | None, around: str | None, side: str | None, cell: str
     return Grid.around(lon, lat, side=read_length(side), cell_size=read_length(cell))
 
 
+def _grid_of_release(text: str) -> str:
+    """Return the grid in what `describe --json` printed; any other text as it is."""
+    try:
+        found = json.loads(text)
+        return json.dumps(found["grid"]) if "checksum" in found else text
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return text
+
+
 _CALL = r"\w[\w.]*\([^)]*\)"
 _ARGUMENT = (
-    r"(?<![\w-])(?:(?P<given>user_id|max_diameter|geometry|layer|format|unit|sql|crs|lon|lat|time|"
-    r"gap|k)=|(?P<named>user_id|max_diameter)\b|(?P<bare>crs|k)(?= out\b| must be))"
+    r"(?<![\w-])(?:(?P<given>user_id|max_diameter|geometry|layer|method|workload|format|unit|sql|"
+    r"crs|lon|lat|time|gap|k)=|(?P<named>max_diameter)\b|(?P<bare>crs|k)(?= out\b| must be))"
 )
 
 
 @contextmanager
 def in_options() -> Iterator[None]:
     """Let errors of the library speak of options: --max-diameter, not max_diameter."""
-    spoken = None
     try:
         yield
     except (InputError, InputTypeError) as error:
         spoken = type(error)(option_words(str(error)))
-    if spoken is not None:
-        raise spoken
+        for note in getattr(error, "__notes__", ()):
+            spoken.add_note(note)
+        raise spoken from error
 
 
 def option_words(message: str) -> str:
@@ -120,6 +141,7 @@ def option_words(message: str) -> str:
         return f"--{name.replace('_', '-')}{gap}"
 
     message = message.replace("set theirs, regions.set_crs(...), or give crs=", "give --crs")
+    message = message.replace("pass an array of ids, or user_id=None", "use --each-row")
     message = message.replace("user_id=None", "--each-row")
     return re.sub(f"{_CALL}|{_ARGUMENT}", option, message)
 
@@ -153,6 +175,32 @@ def read_length(text: str) -> float | str:
         return text
 
 
+def read_epsilon(text: str) -> Fraction:
+    """Return --epsilon exactly: decimals, or a fraction such as 1/3."""
+    try:
+        # Not Fraction(text): it would write out all the digits of 1e999999999.
+        top, _, bottom = text.partition("/")
+        parts = Decimal(top), Decimal(bottom or 1)
+        usable = all(part > 0 and abs(part.adjusted()) <= 300 for part in parts)
+    except InvalidOperation:
+        usable = False
+    if not usable:
+        raise InputError(
+            f"--epsilon {text} is no privacy loss: give a number above 0, for example 0.5 or 1/3"
+        )
+    return Fraction(parts[0]) / Fraction(parts[1])
+
+
+@contextmanager
+def notes() -> Iterator[None]:
+    """Print warnings as lines on stderr, without Python's file and line."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        typer.echo(f"dpregions: note: {warning.message}", err=True)
+
+
 def refuse_output(output: Path, inputs: list[Path]) -> None:
     """Complain about the output before the work, not after it."""
     if output.is_dir() or not output.absolute().parent.is_dir():
@@ -162,17 +210,43 @@ def refuse_output(output: Path, inputs: list[Path]) -> None:
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[float], None] | None]:
-    """Show the share done, on a terminal; nothing else, as sizes and counts are secret."""
+def stages() -> Iterator[Callable[[str], None]]:
+    """Show what is being done, on a terminal, by name alone."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda stage: None
+        return
+    with console.status("") as status:
+        yield status.update
+
+
+@contextmanager
+def progress_bar(what: str, *, time_left: bool = False) -> Iterator[Callable[[float], None] | None]:
+    """Show the share done, on a terminal; nothing else, as sizes and counts are secret.
+
+    The time left is for work whose length is no secret.
+    """
     from rich.console import Console
 
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
         return
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        ProgressColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
+    columns: list[ProgressColumn] = [TextColumn("{task.description}"), BarColumn()]
+    columns += [TaskProgressColumn(), *([TimeRemainingColumn()] if time_left else [])]
+    # Steps may be a minute apart, and the time left is judged by all of them.
+    period = 3600.0
+    with Progress(*columns, console=console, transient=True, speed_estimate_period=period) as bar:
         task = bar.add_task(what, total=1.0)
         yield lambda done: bar.update(task, completed=done)

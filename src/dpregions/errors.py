@@ -10,12 +10,17 @@ holds anything about a single record of the secret data.
     │   ├── GridError                 grid parameters
     │   ├── CRSError                  coordinate reference systems do not fit
     │   ├── QueryError                a query is unusable
-    │   └── PrivacyError              epsilon, bound, unit or neighbour relation
+    │   ├── ReleaseFileError          a file is no whole release
+    │   ├── PrivacyError              epsilon, bound, unit or neighbour relation
+    │   └── LedgerError               no such ledger or data set, or not for this release
+    │       └── OverBudgetError       more epsilon than the data set has left
     ├── InputTypeError (TypeError)    an argument is of a kind we do not read
+    ├── LedgerUnavailableError (OSError)  the ledger's file cannot be locked, read or written
     ├── SourceError (OSError)         a source failed while it was read: a database is down
     └── MissingExtraError (ImportError)   an optional dependency is absent
 
     DPRegionsWarning (UserWarning)
+    ├── LedgerWarning                 the ledger could not be told what became of a release
     ├── OutsideAreaWarning            a query lies wholly outside the grid's area: counts 0
     └── ApproximateCountWarning       a query's cells form no rectangle: the count is approximate
 """
@@ -47,8 +52,24 @@ class PrivacyError(InputError):
     """A privacy parameter is unusable: epsilon, the bound, the unit, the neighbour relation."""
 
 
+class LedgerError(InputError):
+    """The ledger is missing, damaged or something else, or has no account for this release."""
+
+
+class OverBudgetError(LedgerError):
+    """More epsilon was asked for than the data set has left."""
+
+
+class ReleaseFileError(InputError):
+    """A file is not a release, or is damaged, altered or of a newer format."""
+
+
 class InputTypeError(DPRegionsError, TypeError):
     """An argument is of a kind that cannot be read here."""
+
+
+class LedgerUnavailableError(DPRegionsError, OSError):
+    """The ledger's file cannot be locked, read or written now; nothing was changed in it."""
 
 
 class SourceError(DPRegionsError, OSError):
@@ -66,6 +87,10 @@ class MissingExtraError(DPRegionsError, ImportError):
 
 class DPRegionsWarning(UserWarning):
     """Base of every warning issued by dpregions."""
+
+
+class LedgerWarning(DPRegionsWarning):
+    """The ledger could not be told what became of a release; its debit stands."""
 
 
 class OutsideAreaWarning(DPRegionsWarning):

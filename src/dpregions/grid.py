@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import warnings
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -246,6 +247,11 @@ class Grid:
         self, row0: int, row1: int, col0: int, col1: int
     ) -> tuple[float, float, float, float]:
         """Return the rectangle of the cells ``row0..row1 x col0..col1``, ends included."""
+        if not (0 <= row0 <= row1 < self.n_rows and 0 <= col0 <= col1 < self.n_cols):
+            raise GridError(
+                f"there are no cells in rows {row0}..{row1}, columns {col0}..{col1}: first and "
+                f"last row lie within 0..{self.n_rows - 1}, columns within 0..{self.n_cols - 1}"
+            )
         return (
             self.xmin + col0 * self.cell_size,
             self.ymin + row0 * self.cell_size,
@@ -394,11 +400,11 @@ def memory_bytes() -> float:
 
 
 def _fraction(text: object) -> Fraction | None:
-    """Return a fraction written as text, None where there is none."""
-    try:
-        return Fraction(text) if isinstance(text, str) and len(text) < 1000 else None
-    except (ValueError, ZeroDivisionError):
+    """Return a fraction written as text by `str`, None where there is none."""
+    # No other text that Fraction reads: "1e999999999" would take all time and memory.
+    if not isinstance(text, str) or not re.fullmatch(r"\d{1,400}(/0*[1-9]\d{0,400})?", text):
         return None
+    return Fraction(text)
 
 
 def _finite(name: str, value: object) -> float:

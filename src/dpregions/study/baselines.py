@@ -144,12 +144,17 @@ class ExactData:
         return np.stack([row, row + height - 1, col, col + width - 1])
 
     @cached_property
+    def points(self) -> NDArray[np.float64]:
+        """Where each region's centroid is, if inside the area: y and x, in cells from 0."""
+        none = np.zeros((0, 2))  # a source without regions has no batch
+        xy = np.concatenate([none, *(centroids(batch) for batch in self.outlines)])
+        yx = xy[:, ::-1] / STEPS
+        return yx[((yx >= 0) & (yx < np.array(self.grid.shape))).all(axis=1)].T
+
+    @cached_property
     def centres(self) -> NDArray[np.int64]:
         """Row and column of the cell that holds each region's centroid, if inside the area."""
-        xy = np.concatenate([centroids(batch) for batch in self.outlines])
-        cells = np.floor(xy / STEPS).astype(np.int64)[:, ::-1]
-        inside = ((cells >= 0) & (cells < np.array(self.grid.shape))).all(axis=1)
-        return cells[inside].T
+        return np.floor(self.points).astype(np.int64)
 
 
 def centroids(outlines: Outlines) -> NDArray[np.float64]:

@@ -23,6 +23,7 @@ from dpregions.study.baselines import (
     corner_histograms,
 )
 from dpregions.study.noise import StudyNoise
+from dpregions.study.trees import adaptive_grid, quadtree
 from dpregions.study.workloads import (
     SHARES,
     Ratio,
@@ -71,9 +72,14 @@ METHODS: dict[str, Method] = {
     "cell counts": lambda *args: {"cell counts": cell_counts(*args)},
     "centroid points": lambda *args: {"centroid points": centroid_points(*args)},
     "four corners": lambda *args: {"four corners": corner_histograms(*args)},
+    "adaptive grid": lambda *args: {"adaptive grid": adaptive_grid(*args)},
+    "quadtree": lambda *args: {"quadtree": quadtree(*args)},
 }
 
-BASELINES = ("cell counts", "centroid points", "four corners")
+SIMPLE_BASELINES = ("cell counts", "centroid points", "four corners")
+"""What needs no structure of its own; the footprint mechanism is judged against the best."""
+
+BASELINES = (*SIMPLE_BASELINES, "adaptive grid", "quadtree")
 
 
 def evaluate(
@@ -170,6 +176,6 @@ def l1_ratio(table: pd.DataFrame, above: str, below: str) -> Ratio:
 
 
 def best_baseline(table: pd.DataFrame, share: float) -> str:
-    """Return the baseline that errs least at a share."""
+    """Return the simple baseline that errs least at a share."""
     errors = errors_by_size(table)[share]
-    return str(errors[list(BASELINES)].idxmin())
+    return str(errors[list(SIMPLE_BASELINES)].idxmin())

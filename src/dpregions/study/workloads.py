@@ -52,11 +52,38 @@ def rectangles(
 
     Placed evenly over the grid, on their side half of the time where they fit.
     """
-    rows, cols = shape_of(share, n_rows, n_cols)
+    return placements(*shape_of(share, n_rows, n_cols), n_rows, n_cols, n, rng)
+
+
+def placements(
+    rows: int, cols: int, n_rows: int, n_cols: int, n: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Return `n` placements of a rectangle of `rows` x `cols` cells, as `rectangles` does."""
     turned = (rng.random(n) < 0.5) & (cols <= n_rows) & (rows <= n_cols)
     height, width = np.where(turned, cols, rows), np.where(turned, rows, cols)
     row0 = rng.integers(0, n_rows - height + 1)
     col0 = rng.integers(0, n_cols - width + 1)
+    return np.stack([row0, row0 + height - 1, col0, col0 + width - 1])
+
+
+def shapes_of_area(cells: int, n_rows: int, n_cols: int) -> list[tuple[int, int]]:
+    """Return every height and width of exactly so many cells that fits on the grid.
+
+    Examples
+    --------
+    >>> shapes_of_area(12, 20, 6)
+    [(2, 6), (3, 4), (4, 3), (6, 2), (12, 1)]
+    """
+    heights = (h for h in range(1, min(cells, n_rows) + 1) if cells % h == 0)
+    return [(h, cells // h) for h in heights if cells // h <= n_cols]
+
+
+def placed(
+    height: int, width: int, n_rows: int, n_cols: int, n: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Return `n` placements of one shape, evenly over the grid, as `rectangles` does."""
+    row0 = rng.integers(0, n_rows - height + 1, n)
+    col0 = rng.integers(0, n_cols - width + 1, n)
     return np.stack([row0, row0 + height - 1, col0, col0 + width - 1])
 
 

@@ -1,0 +1,160 @@
+"""A study's output folder: whose it is, with which settings, and what is finished in it.
+
+Every file is written whole and for its owner's eyes, since figures of exact data are no
+release. A folder that is not a study's, or a study's with other settings, is left as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpregions._version import __version__
+from dpregions.errors import InputError
+from dpregions.study.baselines import LABEL
+from dpregions.whole_files import SECRET, replacing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dpregions.study.datasets import DataSet
+    from dpregions.study.measures import Unit
+
+MANIFEST = "study.json"
+MADE_BY = "dpregions study"
+
+
+@dataclass
+class StudyFolder:
+    """The folder of one study. `claim` makes one; nothing is written before that."""
+
+    path: Path
+    settings: dict[str, Any]
+    data: dict[str, Any] = field(default_factory=dict)
+    """What each data set was when it was first read."""
+    finished: list[tuple[str, str]] = field(default_factory=list)
+    """Experiments and data sets that are done."""
+
+    @property
+    def kept(self) -> Path:
+        """Folder of regions."""
+        return self.path / "secret_regions"
+
+    @classmethod
+    def claim(
+        cls, path: Path, settings: dict[str, Any], datasets: list[DataSet], folder: Path | None
+    ) -> StudyFolder:
+        """Return the study's folder at a path, made now or by an earlier run of this study."""
+        claimed = cls(path, settings)
+        if path.exists() and not path.is_dir():
+            raise InputError(f"--out {path} is a file: give a folder")
+        if path.is_dir() and any(path.iterdir()):
+            claimed = _earlier(path, settings)
+        for data in datasets:
+            now = _state(data, folder)
+            if claimed.data.setdefault(data.name, now) != now:
+                raise InputError(
+                    f"--out {path} holds a study of another {data.name}: the data have changed "
+                    f"since. Give another folder"
+                )
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (path / "parts").mkdir(exist_ok=True)
+        claimed.save()
+        return claimed
+
+    def save(self) -> None:
+        """Write what the folder is."""
+        manifest = {
+            "made_by": MADE_BY,
+            "label": LABEL,
+            "settings": self.settings,
+            "data": self.data,
+            "finished": [list(pair) for pair in sorted(self.finished)],
+        }
+        self.write_text(MANIFEST, json.dumps(manifest, indent=2) + "\n")
+
+    def finish(self, pairs: list[tuple[str, str]]) -> None:
+        """Remember experiments and data sets as done."""
+        self.finished = sorted({*self.finished, *pairs})
+        self.save()
+
+    def has(self, unit: Unit) -> bool:
+        """Say whether a unit of work is done."""
+        return self._part(unit).exists()
+
+    def write_part(self, unit: Unit, rows: pd.DataFrame) -> None:
+        """Save the measurements of a unit of work, to the last bit."""
+        self._write_csv(self._part(unit), rows, "%.17g")
+
+    def read_part(self, unit: Unit) -> pd.DataFrame:
+        """Read the measurements of a unit of work."""
+        import pandas as pd
+
+        return pd.read_csv(self._part(unit), comment="#")
+
+    def write_table(self, name: str, table: pd.DataFrame) -> None:
+        """Save a result as CSV, its first line saying what it is."""
+        self._write_csv(self.path / name, table, "%.6g")
+
+    def write_text(self, name: str, text: str) -> None:
+        """Save a text."""
+        self.write_bytes(name, text.encode())
+
+    def write_bytes(self, name: str, content: bytes) -> None:
+        """Save a file."""
+        with replacing(self.path / name, mode=SECRET) as part:
+            part.write_bytes(content)
+
+    def _part(self, unit: Unit) -> Path:
+        return self.path / "parts" / f"{unit.name}.csv"
+
+    def _write_csv(self, path: Path, table: pd.DataFrame, floats: str) -> None:
+        text = table.to_csv(index=False, float_format=floats, lineterminator="\n")
+        with replacing(path, mode=SECRET) as part:
+            part.write_text(f"# {LABEL}\n{text}", encoding="utf-8")
+
+
+def study_settings(methods: tuple[str, ...], repetitions: int, seed: int) -> dict[str, Any]:
+    """Return what must be equal for a run to go on with an earlier one."""
+    return {
+        "dpregions": __version__,
+        "seed": seed,
+        "repetitions": repetitions,
+        "methods": list(methods),
+    }
+
+
+def _earlier(path: Path, settings: dict[str, Any]) -> StudyFolder:
+    try:
+        found = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        ours = found["made_by"] == MADE_BY
+        earlier = StudyFolder(
+            path, found["settings"], found["data"], [(a, b) for a, b in found["finished"]]
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        ours = False
+    if not ours:
+        raise InputError(
+            f"--out {path} is not empty and holds no study of ours: give a new or empty folder"
+        )
+    other = [
+        f"{name} {earlier.settings.get(name)} (now {value})"
+        for name, value in settings.items()
+        if earlier.settings.get(name) != value
+    ]
+    if other:
+        raise InputError(
+            f"--out {path} holds a study made with {', '.join(other)}: give another folder, or "
+            f"the same settings to go on with it"
+        )
+    return earlier
+
+
+def _state(data: DataSet, folder: Path | None) -> dict[str, int]:
+    """Return what tells a data set from another of the same name."""
+    if data.made_up:
+        return {"n_users": data.n_users}
+    state = data.file(folder).stat()
+    return {"bytes": state.st_size, "modified_ns": state.st_mtime_ns}

@@ -1,0 +1,53 @@
+"""The options that several commands share, read as they are typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dpregions import Grid
+from dpregions.cli_options import read_grid, read_length, read_place
+from dpregions.errors import DPRegionsError, InputError
+
+
+def test_a_grid_is_read_from_its_file_or_from_a_place(tmp_path):
+    grid = Grid.around(9.0, 48.5, side="4km", cell_size="1km")
+    file = tmp_path / "grid.json"
+    file.write_text(grid.to_json())
+    assert read_grid(file, None, None, None) == grid
+    assert read_grid(None, "9,48.5", "4km", "1000") == grid
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((None, None, None, None), "--grid FILE.json, or by --around"),
+        ((Path("g.json"), "9,48", None, None), "--grid FILE.json, or by --around"),
+        ((Path("none.json"), None, None, None), "none.json: there is no such file"),
+        ((None, "9,48", None, None), "--around needs --side and --cell too"),
+        ((None, "9,48", "4km", None), "--around, --side needs --cell too"),
+        ((None, "200,48", "4km", "1km"), "'200,48' is no place on Earth"),
+        ((None, "9;48", "4km", "1km"), "write LON,LAT"),
+        ((None, "nan,48", "4km", "1km"), "no place"),
+    ],
+)
+def test_wrong_grids_are_refused_by_the_names_of_options(options, message):
+    with pytest.raises(InputError, match=message):
+        read_grid(*options)
+
+
+def test_a_file_that_is_no_grid_is_refused(tmp_path):
+    file = tmp_path / "grid.json"
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="no such file of JSON text"):
+        read_grid(file, None, None, None)
+    file.write_text("{}")
+    with pytest.raises(DPRegionsError, match="not a grid's JSON"):
+        read_grid(file, None, None, None)
+
+
+def test_bare_numbers_are_lengths_in_units_of_the_crs():
+    assert read_length("2000") == 2000.0
+    assert read_length("2km") == "2km"
+    assert read_place("-122.4,37.8") == (-122.4, 37.8)

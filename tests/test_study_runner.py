@@ -1,0 +1,361 @@
+"""Running a study: tables, report, resuming, and what is refused with nothing written."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpregions.errors import InputError, MissingExtraError
+from dpregions.study import runner
+from dpregions.study.baselines import LABEL
+from dpregions.study.datasets import CABSPOTTING, GEOLIFE, SYNTHETIC, TDRIVE
+from dpregions.study.experiments import EXPERIMENTS, chosen_experiments
+from dpregions.study.harness import METHODS
+from dpregions.study.runner import Plan, run_study
+from dpregions.study.words import percent
+
+TINY = replace(SYNTHETIC, n_users=50)
+QUICK = ("paper", "four corners")
+
+WHERE = ["dataset", "cells_a_side", "cell_km", "sensitivity", "epsilon"]
+SPREAD = ["low", "high", "repetitions"]
+ERRORS = [*WHERE, "method", "share_percent", "height", "width", "error_percent", *SPREAD]
+SCHEMAS = {
+    "sizes": ERRORS,
+    "shapes": [*ERRORS, "size"],
+    "cells": ERRORS,
+    "epsilon": ERRORS,
+    "l1": [*WHERE, "method", "l1", "relative_l1", *SPREAD],
+    "consistency": [
+        *WHERE,
+        "method",
+        "C1_percent",
+        "C2_percent",
+        "C3_percent",
+        "negative_percent",
+        "non_monotone_percent",
+        "next_non_monotone_percent",
+        "repetitions",
+    ],
+    "times": [*WHERE, "step", "seconds", *SPREAD],
+    "density": [*WHERE, "method", "row", "col", "regions"],
+    "extraction": ["dataset", "fixes", "k", "corners", "area_km2", "circle_km"],
+}
+"""The columns of every table: readers of the CSV files rely on them."""
+
+
+def plan(*names, datasets=(TINY,), methods=QUICK, repetitions=2, **more):
+    experiments = chosen_experiments(list(names))
+    return Plan(experiments, list(datasets), methods=methods, repetitions=repetitions, **more)
+
+
+def in_this_process(monkeypatch):
+    monkeypatch.setattr(runner.os, "cpu_count", lambda: 1)
+
+
+def files_of(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory):
+    """All experiments with all methods on a tiny city, two repetitions."""
+    out = tmp_path_factory.mktemp("all") / "study"
+    with pytest.MonkeyPatch.context() as patch:
+        in_this_process(patch)
+        made = run_study(out, plan(methods=tuple(METHODS)))
+    return out, made
+
+
+def read(out, name):
+    return pd.read_csv(out / f"{name}.csv", comment="#")
+
+
+def test_every_experiment_has_a_table_with_its_fixed_columns(everything):
+    out, made = everything
+    assert list(made.tables) == list(SCHEMAS) == list(EXPERIMENTS)
+    for name, columns in SCHEMAS.items():
+        assert list(read(out, name).columns) == columns, name
+
+
+def test_every_table_says_in_its_first_line_what_it_is(everything):
+    out, _ = everything
+    tables = list(out.rglob("*.csv"))
+    assert len(tables) > len(SCHEMAS)
+    for path in tables:
+        assert path.read_text().startswith("# study on exact data: not a private release\n")
+
+
+def test_every_file_is_for_its_owners_eyes(everything):
+    out, _ = everything
+    for path in out.rglob("*"):
+        if path.is_file():
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600, path.name
+
+
+def test_every_method_is_in_every_table_of_methods(everything):
+    out, _ = everything
+    baselines = set(METHODS) - {"paper", "footprint"}
+    named = {"euler", "diff-priv", "lin-prog", "round", "footprint", "footprint-signed"} | baselines
+    for name in ("sizes", "shapes", "cells", "epsilon", "l1", "consistency", "density"):
+        assert set(read(out, name)["method"]) == named, name
+
+
+def test_settings_are_those_of_the_issue(everything):
+    out, _ = everything
+    cells = read(out, "cells").drop_duplicates("cells_a_side")
+    assert list(cells["cells_a_side"]) == [30, 20, 10]
+    assert list(cells["sensitivity"]) == [49, 25, 9]
+    assert set(read(out, "cells")["share_percent"]) == {1}
+    epsilon = read(out, "epsilon")
+    assert sorted(set(epsilon["epsilon"])) == [0.1, 0.4, 0.7, 1.0]
+    assert set(epsilon["cell_km"]) == {2}
+
+
+def test_diff_priv_is_at_distance_one_from_itself(everything):
+    out, _ = everything
+    table = read(out, "l1").set_index("method")
+    assert table.loc["diff-priv", ["relative_l1", "low", "high"]].eq(1).all()
+    assert table.loc["euler", "relative_l1"] == 0
+
+
+def test_the_truth_and_ours_contradict_nothing(everything):
+    out, _ = everything
+    table = read(out, "consistency").set_index("method").filter(like="percent")
+    assert table.loc[["euler", "footprint"]].eq(0).all(axis=None)
+    assert table.loc["round", ["C1_percent", "C2_percent", "C3_percent"]].eq(0).all()
+
+
+def test_the_report_opens_offline_and_says_what_it_is(everything):
+    out, made = everything
+    text = made.report.read_text()
+    assert made.report == out / "report.html"
+    assert text.count(LABEL) >= 2
+    sources = re.findall(r'(?:src|href)\s*=\s*"?([^"\s>]+)', text)
+    assert sources
+    assert all(s.startswith(("data:image/png;base64,", "#")) for s in sources)
+    for outside in ("http:", "https:", "<script", "<link", "@import", "url("):
+        assert outside not in text
+
+
+def test_the_report_holds_every_experiment_with_its_picture_words_and_table(everything):
+    _, made = everything
+    text = made.report.read_text()
+    for name, experiment in EXPERIMENTS.items():
+        section = text.split(f'<section id="{name}">')[1].split("</section>")[0]
+        assert f"{experiment.title}</h2>" in section
+        assert "data:image/png;base64," in section
+        assert "<li>Made-up city: " in section
+        assert "<table>" in section
+        assert f'<a href="#{name}">' in text
+    assert "196 s" in text
+
+
+def test_words_hold_the_tables_numbers(everything):
+    out, made = everything
+    table = read(out, "sizes")
+    rows = table[(table["method"] == "round") & (table["share_percent"] == 100)]
+    assert f"Round by {percent(rows['error_percent'].iloc[0])}" in made.report.read_text()
+
+
+def test_equal_seeds_give_equal_bytes(tmp_path, monkeypatch):
+    in_this_process(monkeypatch)
+    for name in ("one", "same"):
+        run_study(tmp_path / name, plan("sizes", "l1", seed=3))
+    assert files_of(tmp_path / "one") == files_of(tmp_path / "same")
+
+
+class Stopped(Exception):
+    pass
+
+
+def test_a_stopped_study_goes_on_where_it_stopped(tmp_path, monkeypatch):
+    in_this_process(monkeypatch)
+    asked = plan("l1", methods=("paper",), repetitions=25)
+    run_study(tmp_path / "whole", asked)
+    real, seen = runner.measure, []
+
+    def stop_after_two(source, unit):
+        if len(seen) == 2:
+            raise Stopped
+        seen.append(unit)
+        return real(source, unit)
+
+    monkeypatch.setattr(runner, "measure", stop_after_two)
+    with pytest.raises(Stopped):
+        run_study(tmp_path / "parts", asked)
+    assert len(seen) == 2
+    assert not (tmp_path / "parts" / "report.html").exists()
+    later = []
+    monkeypatch.setattr(runner, "measure", lambda s, u: later.append(u) or real(s, u))
+    run_study(tmp_path / "parts", asked)
+    assert len(later) == 1 and not set(later) & set(seen)
+    assert files_of(tmp_path / "parts") == files_of(tmp_path / "whole")
+
+
+def test_a_finished_study_is_not_measured_again(tmp_path, monkeypatch):
+    in_this_process(monkeypatch)
+    run_study(tmp_path / "out", plan("sizes"))
+    before = files_of(tmp_path / "out")
+    monkeypatch.setattr(runner, "measure", lambda *_: pytest.fail("measured again"))
+    run_study(tmp_path / "out", plan("sizes"))
+    assert files_of(tmp_path / "out") == before
+
+
+def test_a_study_grows_by_experiments_that_share_its_measurements(tmp_path, monkeypatch):
+    in_this_process(monkeypatch)
+    run_study(tmp_path / "out", plan("sizes"))
+    monkeypatch.setattr(runner, "measure", lambda *_: pytest.fail("measured again"))
+    made = run_study(tmp_path / "out", plan("shapes"))
+    assert list(made.tables) == ["sizes", "shapes"]
+    assert 'id="sizes"' in made.report.read_text()
+
+
+def test_two_processes_give_the_same_bytes_as_one(tmp_path, monkeypatch):
+    asked = plan("sizes", methods=("four corners",), repetitions=21)
+    done = []
+    monkeypatch.setattr(runner.os, "cpu_count", lambda: 2)
+    run_study(tmp_path / "two", asked, progress=done.append)
+    assert done == sorted(done) and done[0] == 0 and done[-1] == pytest.approx(1)
+    in_this_process(monkeypatch)
+    run_study(tmp_path / "one", asked)
+    assert files_of(tmp_path / "two") == files_of(tmp_path / "one")
+
+
+def test_a_folder_that_is_not_a_studys_is_left_as_it_is(tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(InputError, match="not empty and holds no study"):
+        run_study(tmp_path, plan("sizes"))
+    (tmp_path / "study.json").write_text('{"made_by": "somebody else"}')
+    with pytest.raises(InputError, match="not empty and holds no study"):
+        run_study(tmp_path, plan("sizes"))
+    (tmp_path / "study.json").write_text("[]")
+    with pytest.raises(InputError, match="not empty and holds no study"):
+        run_study(tmp_path, plan("sizes"))
+    assert files_of(tmp_path) == {"thesis.txt": b"mine", "study.json": b"[]"}
+
+
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "out").write_text("")
+    with pytest.raises(InputError, match="is a file"):
+        run_study(tmp_path / "out", plan("sizes"))
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        ({"repetitions": 3}, r"repetitions 2 \(now 3\)"),
+        ({"seed": 1}, r"seed 0 \(now 1\)"),
+        ({"methods": ("paper",)}, "methods"),
+        ({"datasets": (replace(TINY, n_users=51),)}, "another synthetic"),
+    ],
+)
+def test_a_study_with_other_settings_is_left_as_it_is(tmp_path, monkeypatch, other, says):
+    in_this_process(monkeypatch)
+    monkeypatch.setattr(runner, "_do", lambda *_: None)
+    monkeypatch.setattr(runner, "_write_results", lambda *_: None)
+    run_study(tmp_path / "out", plan("sizes"))
+    before = files_of(tmp_path / "out")
+    with pytest.raises(InputError, match=says):
+        run_study(tmp_path / "out", plan("sizes", **other))
+    assert files_of(tmp_path / "out") == before
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (plan("sizes", repetitions=0), "--repetitions must be at least 1, got 0"),
+        (plan("sizes", seed=-1), "--seed must be at least 0, got -1"),
+        (plan("sizes", methods=("paper", "magic")), "magic is no method: choose from paper, "),
+        (plan("sizes", methods=()), "nothing is no method"),
+        (plan("l1", methods=("four corners",)), "compares with the method paper"),
+        (plan("sizes", datasets=(TDRIVE,)), "tdrive needs a folder of data"),
+        (plan("cells", "epsilon", datasets=(GEOLIFE,)), "is for T-Drive and the made-up city"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_anything_is_written(tmp_path, asked, says):
+    with pytest.raises(InputError, match=says):
+        run_study(tmp_path / "out", asked)
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_matplotlib_the_extra_is_named_and_nothing_written(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError, match=r"dpregions\[plot\]"):
+        run_study(tmp_path / "out", plan("sizes"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_missing_files_are_named_with_their_columns_and_origin(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    with pytest.raises(InputError) as refused:
+        run_study(tmp_path / "out", plan("sizes", datasets=(TDRIVE, CABSPOTTING), folder=data))
+    text = str(refused.value)
+    for part in ("tdrive.parquet", "cabspotting.parquet", "Microsoft Research", "CRAWDAD"):
+        assert part in text
+    assert "user_id, t, lon, lat" in text
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_without_a_column_or_that_is_none_is_refused(tmp_path):
+    fixes = pd.DataFrame({"user_id": [1], "lon": [0.0], "lat": [0.0]})
+    fixes.to_parquet(tmp_path / "tdrive.parquet")
+    asked = plan("sizes", datasets=(TDRIVE,), folder=tmp_path)
+    with pytest.raises(InputError, match="has no column t"):
+        run_study(tmp_path / "out", asked)
+    (tmp_path / "tdrive.parquet").write_text("no table")
+    with pytest.raises(InputError, match="no Parquet file"):
+        run_study(tmp_path / "out", asked)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_data_set_is_read_from_its_folder_and_its_regions_kept_secret(tmp_path, monkeypatch):
+    in_this_process(monkeypatch)
+    rng = np.random.default_rng(0)
+    fixes = pd.DataFrame(
+        {
+            "user_id": np.repeat(np.arange(30), 40),
+            "t": pd.Timestamp("2008-05-17"),
+            "lon": rng.normal(-122.40, 0.004, 1200),
+            "lat": rng.normal(37.792, 0.004, 1200),
+        }
+    )
+    data = tmp_path / "data"
+    data.mkdir()
+    fixes.to_parquet(data / "cabspotting.parquet")
+    out = tmp_path / "out"
+    asked = plan("sizes", "density", datasets=(CABSPOTTING,), folder=data)
+    made = run_study(out, asked)
+    sizes = read(out, "sizes")
+    assert set(zip(sizes["cells_a_side"], sizes["sensitivity"], strict=True)) == {
+        (4, 49),
+        (20, 729),
+    }
+    kept = out / "secret_regions" / "cabspotting.parquet"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
+    cab = next(found for found in made.findings if "Cabspotting: errors" in found.printed)
+    assert cab.verdict == "differs"
+    fixes[:-40].to_parquet(data / "cabspotting.parquet")
+    with pytest.raises(InputError, match="the data have changed"):
+        run_study(out, asked)
+
+
+def test_the_manifest_says_whose_folder_it_is(everything):
+    out, _ = everything
+    manifest = json.loads((out / "study.json").read_text())
+    assert manifest["label"] == LABEL
+    assert manifest["settings"]["repetitions"] == 2
+    assert ["sizes", "synthetic"] in manifest["finished"]
