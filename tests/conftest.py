@@ -1,9 +1,14 @@
-"""Hypothesis profiles, chosen by HYPOTHESIS_PROFILE: default, ci (repeatable) or thorough."""
+"""Hypothesis profiles, chosen by HYPOTHESIS_PROFILE: default, ci (repeatable) or thorough.
+
+And the database server that several test files share.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Compiled code makes the first example slow and the others fast: no deadline an example.
@@ -13,3 +18,19 @@ settings.register_profile("ci", settings.get_profile("default"), derandomize=Tru
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=1000)
 _USUAL = "ci" if os.environ.get("CI") else "default"
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", _USUAL))
+
+
+@pytest.fixture(scope="session")
+def postgis() -> Iterator[str]:
+    """The URL of a PostgreSQL server with PostGIS, started for the tests and stopped after."""
+    import psycopg
+
+    import postgis_server
+
+    binaries = postgis_server.binaries()
+    if binaries is None:
+        pytest.skip(f"no PostgreSQL with PostGIS: {postgis_server.HOW_TO_GET_IT}")
+    with postgis_server.running(binaries, password="hunter2-secret") as url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("CREATE EXTENSION postgis")
+        yield url

@@ -376,7 +376,7 @@ def test_the_mechanism_asks_for_a_strategy_with_the_noisy_total(monkeypatch):
 SUBPROCESS = """
 import pickle, sys
 from dpregions import footprint
-steps = footprint._post_process(*pickle.load(sys.stdin.buffer))
+steps = footprint.post_process(*pickle.load(sys.stdin.buffer))
 sys.stdout.buffer.write(pickle.dumps((steps.counts, steps.signed, steps.spending)))
 """
 
@@ -384,13 +384,13 @@ sys.stdout.buffer.write(pickle.dumps((steps.counts, steps.signed, steps.spending
 def test_another_process_gets_the_same_counts_from_the_noisy_ones_alone(monkeypatch):
     """Nothing secret is within reach of the post-processing: it has the noisy counts only."""
     inputs = []
-    true_step = footprint._post_process
+    true_step = footprint.post_process
 
     def remember(*arguments):
         inputs.append(pickle.dumps(arguments))
         return true_step(*arguments)
 
-    monkeypatch.setattr(footprint, "_post_process", remember)
+    monkeypatch.setattr(footprint, "post_process", remember)
     spy = Spy(2)
     release = study(noise=spy)
     (pickled,) = inputs

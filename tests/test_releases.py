@@ -30,17 +30,11 @@ from dpregions.errors import (
 from dpregions.noise_law import sum_half_width, sum_tail
 from dpregions.privacy import Budget, PrivacyUnit, SystemNoise, scale_for
 from dpregions.queries import signed_table
-from dpregions.releases import METHODS, Release, release_with
+from dpregions.releases import METHODS, Release, Terms, release_with
 from dpregions.study.noise import StudyNoise
 
 GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5)
 HARDLY_ANY_NOISE = 10**15  # an epsilon at which every draw is 0: shows who was counted
-
-DEFAULTS = {
-    name: parameter.default
-    for name, parameter in inspect.signature(dpr.release).parameters.items()
-    if parameter.default is not inspect.Parameter.empty
-}
 
 
 def town(n: int = 60, seed: int = 0) -> geopandas.GeoDataFrame:
@@ -54,7 +48,7 @@ def town(n: int = 60, seed: int = 0) -> geopandas.GeoDataFrame:
 
 def study(regions=None, grid=GRID, *, noise=None, **changes) -> Release:
     """A release with seeded noise."""
-    arguments = DEFAULTS | {"epsilon": 1, "max_diameter": 2} | changes
+    arguments = {"epsilon": 1, "max_diameter": 2} | changes
     regions = town() if regions is None else regions
     return release_with(StudyNoise(1) if noise is None else noise, regions, grid, **arguments)
 
@@ -103,7 +97,6 @@ def test_a_release_says_every_public_parameter(method, sensitivity):
 
 
 def test_the_footprint_mechanism_is_the_default():
-    assert DEFAULTS["method"] == "footprint"
     assert dpr.release(town(), GRID, epsilon=1, max_diameter=2).method == "footprint"
 
 
@@ -175,6 +168,15 @@ def test_arrays_of_another_grid_are_refused():
         dataclasses.replace(study(), counts=np.zeros((3, 3), int))
 
 
+def test_a_study_takes_the_defaults_of_a_release():
+    public = inspect.signature(dpr.release).parameters
+    private = inspect.signature(Terms).parameters
+    assert private.keys() == public.keys() - {"regions", "user_id", "ledger", "dataset"}
+    assert all(public[name].default == terms.default for name, terms in private.items())
+    ids = inspect.signature(release_with).parameters["user_id"]
+    assert ids.default == public["user_id"].default
+
+
 def test_the_public_function_takes_neither_seed_nor_noise():
     names = set(inspect.signature(dpr.release).parameters)
     assert names == {
@@ -189,6 +191,8 @@ def test_the_public_function_takes_neither_seed_nor_noise():
         "workload",
         "covert",
         "crs",
+        "ledger",
+        "dataset",
     }
     for name in ("seed", "noise", "rng", "random_state"):
         with pytest.raises(TypeError, match=name):
@@ -265,7 +269,7 @@ def test_describe_says_relation_unit_epsilon_and_sensitivity_in_words():
         "replace-one, unit = user",
         "one user's data replaced by any other, or moved away",
         "at most 50 (L1)",
-        "diameter at most 2.0 (longer ones shrunk to it)",
+        "diameter at most 2.0 units (longer ones shrunk to it)",
         "all 63 components with epsilon 0.5, noise of scale 100",
         repr(GRID),
         dpr.__version__,

@@ -14,18 +14,31 @@ if TYPE_CHECKING:
     from dpregions.euler import EulerHistogram
     from dpregions.fixes import regions_from_fixes
     from dpregions.grid import Grid
+    from dpregions.io.sources import open_regions
+    from dpregions.release_file import load
     from dpregions.releases import Release, release
 
 _HOME = {
     "EulerHistogram": "euler",
     "Grid": "grid",
     "Release": "releases",
+    "load": "release_file",
+    "open_regions": "io.sources",
     "regions_from_fixes": "fixes",
     "release": "releases",
 }
 _SUBMODULES = ("errors", "paper", "synthetic")
 
-__all__ = ["EulerHistogram", "Grid", "Release", "regions_from_fixes", "release", "__version__"]
+__all__ = [
+    "EulerHistogram",
+    "Grid",
+    "Release",
+    "load",
+    "open_regions",
+    "regions_from_fixes",
+    "release",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:

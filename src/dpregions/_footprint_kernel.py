@@ -72,18 +72,6 @@ def nearest_patterns(heights, widths, spans, first, last, known):
 
 
 @njit(cache=True, nogil=True)
-def add_patterns(patterns, rows, cols, times, heights, spans, steps):
-    """Add bodies of known patterns to a difference array, each `times` over."""
-    for i in range(patterns.size):
-        p = patterns[i]
-        for d in range(2 * heights[p] - 1):
-            a, b = spans[p, d, 0], spans[p, d, 1]
-            if a <= b:
-                steps[2 * rows[i] + d, 2 * (cols[i] + a)] += times[i]
-                steps[2 * rows[i] + d, 2 * (cols[i] + b) + 1] -= times[i]
-
-
-@njit(cache=True, nogil=True)
 def add_means(values, rows, cols, letters, heights, widths, means, out):
     """Add to `out` each bucket's value times the mean pattern of its letter."""
     for i in range(values.size):

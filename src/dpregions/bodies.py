@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dpregions.catalogue import Catalogue
 
 _GOLDEN = (5**0.5 - 1) / 2
+_BATCH = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +39,27 @@ class Bodies:
     col: NDArray[np.int64]
     times: NDArray[np.int64]
 
+    def tallied(self) -> Bodies:
+        """Return the same multiset sorted by row, column and pattern, each but once."""
+        order = np.lexsort((self.pattern, self.col, self.row))
+        key = np.stack([self.row, self.col, self.pattern])[:, order]
+        new = np.ones(len(order), np.bool_)
+        new[1:] = (np.diff(key, axis=1) != 0).any(axis=0)
+        row, col, pattern = key[:, new]
+        times = np.add.reduceat(self.times[order], np.flatnonzero(new)) if len(order) else order
+        return Bodies(self.catalogue, pattern, row, col, times)
+
     def counts_on(self, n_rows: int, n_cols: int) -> NDArray[np.int64]:
         """Return the Euler histogram of the bodies on a grid of so many cells."""
-        from dpregions import _footprint_kernel as kernel
-
         steps = np.zeros((2 * n_rows - 1, 2 * n_cols), np.int64)
-        c = self.catalogue
-        kernel.add_patterns(self.pattern, self.row, self.col, self.times, c.heights, c.spans, steps)
+        for start in range(0, len(self.pattern), _BATCH):
+            part = slice(start, start + _BATCH)
+            spans = self.catalogue.spans[self.pattern[part]].astype(np.int64)
+            body, line = np.nonzero(spans[:, :, 0] <= spans[:, :, 1])
+            row = 2 * self.row[part][body] + line
+            first, last = (spans[body, line] + self.col[part][body, None]).T
+            np.add.at(steps, (row, 2 * first), self.times[part][body])
+            np.subtract.at(steps, (row, 2 * last + 1), self.times[part][body])
         return np.cumsum(steps, axis=1)[:, :-1]
 
     def to_regions(self, grid: Grid) -> geopandas.GeoDataFrame:
@@ -101,7 +116,7 @@ def make_bodies(buckets: Buckets, fitted: NDArray[np.float64]) -> Bodies:
     catalogue = buckets.catalogue
     if buckets.alphabet == "patterns":
         fits = (catalogue.heights <= buckets.n_rows) & (catalogue.widths <= buckets.n_cols)
-        return Bodies(catalogue, np.flatnonzero(fits)[letter], row, col, times)
+        return Bodies(catalogue, np.flatnonzero(fits)[letter], row, col, times).tallied()
     letter, row, col = (v.repeat(times) for v in (letter, row, col))
     h, w = buckets.heights[letter], buckets.widths[letter]
     turn = _rank_within(letter)
@@ -112,7 +127,7 @@ def make_bodies(buckets: Buckets, fitted: NDArray[np.float64]) -> Bodies:
     share = upper[catalogue.first[h, w]] + (at - catalogue.first[h, w])
     pattern = np.searchsorted(upper, share, side="right") - 1
     pattern = np.clip(pattern, catalogue.first[h, w], catalogue.last[h, w] - 1)
-    return Bodies(catalogue, pattern, row, col, np.ones(len(pattern), np.int64))
+    return Bodies(catalogue, pattern, row, col, np.ones(len(pattern), np.int64)).tallied()
 
 
 def _rank_within(group: NDArray[np.int64]) -> NDArray[np.int64]:

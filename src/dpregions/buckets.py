@@ -140,7 +140,7 @@ class Buckets:
         ) // 2
 
     def number(
-        self, letter: NDArray[np.int64], row: NDArray[np.int64], col: NDArray[np.int64]
+        self, letter: NDArray[np.int64] | np.int64, row: NDArray[np.int64], col: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """Return the bucket of a letter at a place."""
         return self.starts[letter] + row * (self.n_cols - self.widths[letter] + 1) + col
@@ -197,6 +197,37 @@ class Buckets:
         kernel.add_means(values, row, col, self.letters, self.heights, self.widths, self.means, out)
         return out
 
+    @cached_property
+    def _tables(self) -> NDArray[np.float64]:
+        """Each letter's summed-area table of its signed mean, a row and column of 0 first."""
+        size = self.means.shape[1]
+        signs = (-1.0) ** np.add.outer(np.arange(size), np.arange(size))
+        tables = np.zeros((len(self.means), size + 1, size + 1))
+        tables[:, 1:, 1:] = np.cumsum(np.cumsum(self.means * signs, axis=1), axis=2)
+        return tables
+
+    def weigh_rectangles(
+        self, ranges: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the buckets near rectangles, and the chance that a body in each touches each.
+
+        `ranges` are ``row0, row1, col0, col1`` of cells, one column a rectangle. A body in any
+        other bucket touches none of them. What `weigh` gives, from summed-area tables.
+        """
+        row0, row1, col0, col1 = ranges
+        query = np.arange(len(row0))[:, None]
+        rows = {h: _overlap(row0, row1, self.n_rows, h) for h in np.unique(self.heights)}
+        cols = {w: _overlap(col0, col1, self.n_cols, w) for w in np.unique(self.widths)}
+        which, chances = [], []
+        for letter, (h, w) in enumerate(zip(self.heights, self.widths, strict=True)):
+            (row, bottom, top), (col, left, right) = rows[h], cols[w]
+            table = self._tables[letter]
+            strips = table[:, right] - table[:, left]
+            chance = strips[top, query] - strips[bottom, query]
+            which.append(self.number(np.int64(letter), row[:, None], col).ravel())
+            chances.append(chance.reshape(len(row0), -1))
+        return np.concatenate(which), np.concatenate(chances, axis=1)
+
     def weigh(self, signs: NDArray[np.int8]) -> NDArray[np.float64]:
         """Return what a body in each bucket is expected to add to a query: how `expand` weighs it.
 
@@ -209,3 +240,17 @@ class Buckets:
         return kernel.weigh_means(
             signs, row, col, self.letters, self.heights, self.widths, self.means
         )
+
+
+def _overlap(
+    first: NDArray[np.int64], last: NDArray[np.int64], n: int, extent: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the places along an axis of n cells where a footprint may meet some ranges of cells.
+
+    And which of its doubled lines, from and up to, lie in each range: shape (ranges, places),
+    equal ends where they do not meet.
+    """
+    place = np.arange(max(first.min() - extent + 1, 0), min(last.max(), n - extent) + 1)
+    start = np.clip(2 * (first[:, None] - place), 0, 2 * extent - 1)
+    stop = np.clip(2 * (last[:, None] - place) + 1, 0, 2 * extent - 1)
+    return place, start, np.maximum(start, stop)

@@ -37,6 +37,8 @@ class Catalogue:
         Of the footprint, in cells.
     spans : int16, (n, 2 * side - 1, 2)
         First and last cell column on each doubled row.
+    times : int64
+        How often the pattern was drawn; what follows down to `prior` is made from it.
     weights : float64
         Prior probability among the patterns of the same footprint.
     first, last : int64, (side + 1, side + 1)
@@ -51,12 +53,45 @@ class Catalogue:
     heights: NDArray[np.int64]
     widths: NDArray[np.int64]
     spans: NDArray[np.int16]
+    times: NDArray[np.int64]
     weights: NDArray[np.float64]
     first: NDArray[np.int64]
     last: NDArray[np.int64]
     prior: NDArray[np.float64]
     xy: NDArray[np.int64]
     offsets: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        side: int,
+        heights: NDArray[np.int64],
+        widths: NDArray[np.int64],
+        spans: NDArray[np.int16],
+        times: NDArray[np.int64],
+        xy: NDArray[np.int64],
+        corners: NDArray[np.int64],
+    ) -> Catalogue:
+        """Return the catalogue of patterns sorted by footprint; `corners`: of each outline."""
+        first = np.zeros((side + 1, side + 1), np.int64)
+        n = np.zeros_like(first)
+        np.add.at(n, (heights, widths), 1)
+        first.ravel()[1:] = np.cumsum(n)[:-1]
+        total = np.zeros(first.shape)
+        np.add.at(total, (heights, widths), times)
+        return cls(
+            side=side,
+            heights=heights,
+            widths=widths,
+            spans=spans,
+            times=times,
+            weights=times / total[heights, widths],
+            first=first,
+            last=first + n,
+            prior=total / total.sum(),
+            xy=xy,
+            offsets=np.concatenate([[0], np.cumsum(corners)]),
+        )
 
     def __len__(self) -> int:
         return len(self.heights)
@@ -65,11 +100,10 @@ class Catalogue:
         """Whether some body within the bound has this footprint."""
         return bool(self.first[height, width] < self.last[height, width])
 
-    def pattern_arrays(self) -> NDArray[np.float64]:
-        """Return every pattern as an array of 0 and 1, padded to ``2 * side - 1`` squared."""
-        size = 2 * self.side - 1
-        at = np.arange(size)
-        low, high = 2 * self.spans[:, :, :1], 2 * self.spans[:, :, 1:]
+    def pattern_arrays(self, which: slice = slice(None)) -> NDArray[np.float64]:
+        """Return patterns as arrays of 0 and 1, padded to ``2 * side - 1`` squared."""
+        at = np.arange(2 * self.side - 1)
+        low, high = 2 * self.spans[which, :, :1], 2 * self.spans[which, :, 1:]
         return ((at >= low) & (at <= high)).astype(np.float64)
 
     @cached_property
@@ -77,8 +111,11 @@ class Catalogue:
         """The prior mean pattern of each footprint size, ``[h, w]`` first."""
         size = 2 * self.side - 1
         means = np.zeros((self.side + 1, self.side + 1, size, size))
-        weighted = self.pattern_arrays() * self.weights[:, None, None]
-        np.add.at(means, (self.heights, self.widths), weighted)
+        # Footprint by footprint: all patterns at once would not fit, where k is large.
+        for h, w in np.argwhere(self.last > self.first):
+            which = slice(self.first[h, w], self.last[h, w])
+            weighted = self.pattern_arrays(which) * self.weights[which, None, None]
+            means[h, w] = weighted.sum(axis=0)
         means.flags.writeable = False
         return means
 
@@ -104,26 +141,17 @@ def catalogue(side: int, bound: int) -> Catalogue:
     rows, times = rows[chosen], times[chosen]
     bodies = np.flatnonzero(keep)[witness[chosen]]
     heights, widths = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)
-    first = np.zeros((side + 1, side + 1), np.int64)
-    n = np.zeros_like(first)
-    np.add.at(n, (heights, widths), 1)
-    first.ravel()[1:] = np.cumsum(n)[:-1]
-    total = np.zeros(first.shape)
-    np.add.at(total, (heights, widths), times)
     sizes = np.diff(offsets)[bodies]
     vertices = np.concatenate([np.arange(offsets[b], offsets[b + 1]) for b in bodies])
     corner = places[bodies][:, [1, 0]] * STEPS
-    return Catalogue(
-        side=side,
-        heights=heights,
-        widths=widths,
+    return Catalogue.of(
+        side,
+        heights,
+        widths,
         spans=rows[:, 2:].reshape(len(rows), -1, 2).astype(np.int16),
-        weights=times / total[heights, widths],
-        first=first,
-        last=first + n,
-        prior=total / total.sum(),
+        times=times,
         xy=xy[vertices] - np.repeat(corner, sizes, axis=0),
-        offsets=np.concatenate([[0], np.cumsum(sizes)]),
+        corners=sizes,
     )
 
 

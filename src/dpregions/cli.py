@@ -6,15 +6,20 @@ the commands, so that `dpregions --help` answers at once.
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dpregions._version import __version__
+from dpregions.cli_budget import budget
+from dpregions.cli_demo import demo
+from dpregions.cli_describe import describe
+from dpregions.cli_export import export
+from dpregions.cli_plan import plan
+from dpregions.cli_query import query
 from dpregions.cli_regions import regions
+from dpregions.cli_release import release
 from dpregions.cli_study import study
 from dpregions.errors import DPRegionsError
 
@@ -42,49 +47,15 @@ def _options(
     """Count the users' regions that touch an area, each once."""
 
 
-@app.command()
-def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the picture.")] = Path(
-        "demo_output"
-    ),
-    as_json: Annotated[bool, typer.Option("--json", help="Answers as JSON.")] = False,
-) -> None:
-    """Count a synthetic city's regions, release them privately, and compare.
-
-    Example: dpregions demo --out demo_output
-    """
-    from dpregions.demo import N_USERS, run
-
-    made = run(out)
-    if as_json:
-        answers = [answer._asdict() for answer in made.answers]
-        typer.echo(json.dumps({"answers": answers, "picture": str(made.picture)}))
-        return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=f"{N_USERS:,} synthetic users, one region each")
-    table.add_column("query")
-    columns = ("regions touching it", "sum of its cells", "released", "95 % interval")
-    for column in columns:
-        table.add_column(column, justify="right")
-    for a in made.answers:
-        interval = f"{a.low:,.0f} to {a.high:,.0f}"
-        table.add_row(
-            a.query, f"{a.touching:,}", f"{a.sum_of_cells:,}", f"{a.released:,}", interval
-        )
-    console = Console()
-    console.print(table)
-    console.print(
-        "Summing cells counts a region once for every cell it covers. The first column is the "
-        "truth; it may be shown because the city is made up. The last two are private, and count "
-        "regions after the longest were shrunk to the bound:\n"
-    )
-    console.print(made.release.describe(), highlight=False)
-    console.print(f"\nPicture: {made.picture}", soft_wrap=True)
-
-
+app.command()(demo)
 app.command()(regions)
+app.add_typer(budget)
+app.command()(release)
+# Negative coordinates look like options; `query` itself tells the two apart.
+app.command(context_settings={"ignore_unknown_options": True})(query)
+app.command()(describe)
+app.command()(export)
+app.command()(plan)
 app.command()(study)
 
 
@@ -92,12 +63,12 @@ def main() -> None:
     """Run the command line; an expected error is one line, never a traceback."""
     try:
         app()
+    except OSError as error:  # those of ours included: a ledger or a source that fails
+        typer.echo(f"dpregions: failed: {error}", err=True)
+        sys.exit(1)
     except DPRegionsError as error:
         typer.echo(f"dpregions: error: {error}", err=True)
         sys.exit(2)
-    except OSError as error:
-        typer.echo(f"dpregions: failed: {error}", err=True)
-        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -5,15 +5,21 @@ Everything here speaks of options as they are typed (`--around`), not of Python'
 
 from __future__ import annotations
 
+import json
 import math
+import re
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpregions.errors import InputError
+from dpregions.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
     from dpregions.grid import Grid
@@ -29,6 +35,27 @@ Around = Annotated[
 Side = Annotated[str | None, typer.Option("--side", help="Side of the area, for example 20km.")]
 Cell = Annotated[str | None, typer.Option("--cell", help="Side of a cell, for example 1km.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Result as JSON.")]
+
+
+class NeighbourChoice(StrEnum):
+    """What epsilon is about."""
+
+    add_remove = "add-remove"
+    replace_one = "replace-one"
+
+
+_IN_OPTIONS = (
+    (r"\bset theirs, regions\.set_crs\(\.\.\.\), or give crs=", "give --crs"),
+    (r"\bpass an array of ids, or user_id=None\b", "use --each-row"),
+    (r"\buser_id=None\b", "--each-row"),
+    (r"\bleave crs out\b", "leave --crs out"),
+    (
+        r"\b(user_id|method|max_diameter|workload|crs|sql|layer|geometry|lon|lat)= *",
+        r"--\1 ",
+    ),
+    (r"(?<!-)\bmax_diameter\b", "--max_diameter"),
+)
+"""How an error speaks of arguments, and how it speaks of options."""
 
 
 def read_grid(grid: Path | None, around: str | None, side: str | None, cell: str | None) -> Grid:
@@ -47,13 +74,22 @@ def read_grid(grid: Path | None, around: str | None, side: str | None, cell: str
             text = grid.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             raise InputError(f"--grid {grid}: there is no such file of JSON text") from None
-        return Grid.from_json(text)
+        return Grid.from_json(_grid_of_release(text))
     missing = [name for name, value in places.items() if value is None]
     if missing:
         raise InputError(f"{', '.join(given)} needs {' and '.join(missing)} too")
     assert around is not None and side is not None and cell is not None
     lon, lat = read_place(around)
     return Grid.around(lon, lat, side=read_length(side), cell_size=read_length(cell))
+
+
+def _grid_of_release(text: str) -> str:
+    """Return the grid in what `describe --json` printed; any other text as it is."""
+    try:
+        found = json.loads(text)
+        return json.dumps(found["grid"]) if "checksum" in found else text
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return text
 
 
 def read_place(around: str) -> tuple[float, float]:
@@ -78,12 +114,67 @@ def read_length(text: str) -> float | str:
         return text
 
 
+def read_epsilon(text: str) -> Fraction:
+    """Return --epsilon exactly: decimals, or a fraction such as 1/3."""
+    try:
+        # Not Fraction(text): it would write out all the digits of 1e999999999.
+        top, _, bottom = text.partition("/")
+        parts = Decimal(top), Decimal(bottom or 1)
+        usable = all(part > 0 and abs(part.adjusted()) <= 300 for part in parts)
+    except InvalidOperation:
+        usable = False
+    if not usable:
+        raise InputError(
+            f"--epsilon {text} is no privacy loss: give a number above 0, for example 0.5 or 1/3"
+        )
+    return Fraction(parts[0]) / Fraction(parts[1])
+
+
+@contextmanager
+def in_options() -> Iterator[None]:
+    """Let errors of the library speak of options: --max-diameter, not max_diameter."""
+    try:
+        yield
+    except (InputError, InputTypeError) as error:
+        text = str(error)
+        for argument, option in _IN_OPTIONS:
+            text = re.sub(argument, option, text)
+        text = re.sub(r"--[a-z_]+", lambda name: name[0].replace("_", "-"), text)
+        spoken = type(error)(text)
+        for note in getattr(error, "__notes__", ()):
+            spoken.add_note(note)
+        raise spoken from error
+
+
+@contextmanager
+def notes() -> Iterator[None]:
+    """Print warnings as lines on stderr, without Python's file and line."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        typer.echo(f"dpregions: note: {warning.message}", err=True)
+
+
 def refuse_output(output: Path, inputs: list[Path]) -> None:
     """Complain about the output before the work, not after it."""
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise InputError(f"--output {output}: give a file in a folder that exists")
     if output.exists() and any(path.exists() and output.samefile(path) for path in inputs):
         raise InputError(f"--output {output} is one of the inputs: choose another name")
+
+
+@contextmanager
+def stages() -> Iterator[Callable[[str], None]]:
+    """Show what is being done, on a terminal, by name alone."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda stage: None
+        return
+    with console.status("") as status:
+        yield status.update
 
 
 @contextmanager

@@ -30,6 +30,14 @@ def crs_label(crs: CRS) -> str:
     return ":".join(authority) if authority else crs.name
 
 
+def unit_label(crs: CRS | None) -> str:
+    """Return the short name of the unit of a CRS's coordinates."""
+    if crs is None:
+        return "units"
+    name: str = crs.axis_info[0].unit_name
+    return {"metre": "m", "kilometre": "km", "foot": "ft"}.get(name, name)
+
+
 def read_crs(value: Any, name: str = "crs") -> CRS:
     """Return a `pyproj.CRS`, or raise our error with the value."""
     from pyproj import CRS

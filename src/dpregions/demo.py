@@ -1,20 +1,27 @@
-"""`dpregions demo`: the main job on the synthetic city, from regions to private answers.
+"""`dpregions demo`: the whole story on the synthetic city, told with the commands themselves.
 
-Shows exact figures beside private ones, which is allowed only because the city is made up.
+Fixes -> regions -> plan -> budget -> release -> questions -> pictures. Each step is a command
+that may be typed as it is shown. It ends with the exact truth beside the private answers, which
+is allowed only because the city is made up.
 """
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from dpregions.euler import EulerHistogram
     from dpregions.releases import Release
 
 N_USERS = 2000
-EPSILON = 1
-MAX_DIAMETER = "2km"
+PLACE = ("--around", "9.0,48.5", "--side", "20km", "--cell", "1km")
+BOUND = ("--max-diameter", "2km")
+MADE = ("fixes.parquet", "regions.parquet", "budget.db", "city.parquet", "plan.png", "map.png")
+"""The demo's own files: a later run makes them anew."""
 
 QUERIES = {
     "one cell in the centre": (10, 10, 10, 10),
@@ -42,29 +49,70 @@ class Demo(NamedTuple):
 
     answers: list[Answer]
     release: Release
-    picture: Path
+    pictures: list[Path]
 
 
-def run(out: Path) -> Demo:
-    """Count and release the synthetic city's regions, and draw them."""
+def run(out: Path, tell: Callable[[str, str | None], None]) -> Demo:
+    """Run the story in a folder; `tell` gets a sentence and the command that follows it."""
     from dpregions import synthetic
+    from dpregions.cli import app
     from dpregions.euler import EulerHistogram
+    from dpregions.plots.demo_story import draw_story
     from dpregions.plots.double_counting import draw_double_counting
-    from dpregions.releases import release
+    from dpregions.release_file import load
 
-    grid = synthetic.grid()
-    regions = synthetic.regions(N_USERS)
-    hist = EulerHistogram.from_regions(regions, grid, user_id="user_id")
-    published = release(regions, grid, epsilon=EPSILON, max_diameter=MAX_DIAMETER)
-    answers = []
-    for name, (row0, row1, col0, col1) in QUERIES.items():
-        bounds = grid.cell_bounds(row0, row1, col0, col1)
-        cells = int(hist.faces[row0 : row1 + 1, col0 : col1 + 1].sum())
-        low, high = published.interval(*bounds)
-        answers.append(
-            Answer(name, hist.count(*bounds), cells, published.count(*bounds), low, high)
-        )
+    def do(sentence: str, *command: str | Path) -> None:
+        words = [str(word) for word in command]
+        tell(sentence, shlex.join(["dpregions", *words]))
+        app(words, standalone_mode=False)
+
     out.mkdir(parents=True, exist_ok=True)
-    picture = out / "double_counting.png"
-    draw_double_counting(regions, hist, grid.cell_bounds(8, 11, 8, 12), picture)
-    return Demo(answers, published, picture)
+    for name in MADE:
+        (out / name).unlink(missing_ok=True)
+    fixes, secret, ledger, city, plan, map_ = (out / name for name in MADE)
+    tell(f"A made-up city: a week of GPS fixes of {N_USERS:,} users in {fixes}.", None)
+    synthetic.fixes(N_USERS).to_parquet(fixes)
+    do(
+        "One convex region a user, where the user mostly is. Still secret.",
+        *("regions", fixes, "-o", secret, "--k", "60", *BOUND, "--around", "9.0,48.5"),
+    )
+    do(
+        "How far would answers err? From public parameters alone; the data are not opened.",
+        *("plan", "--side", "20km", "--cell", "1km,2km", *BOUND, "--epsilon", "0.25,0.5,1"),
+        *("--regions", str(N_USERS), "--query", "2km,5km", "--target", "10%", "--plot", plan),
+    )
+    do(
+        "A budget for this data set. Every release is debited before its noise is drawn.",
+        *("budget", "create", ledger, "--dataset", "city", "--epsilon", "2"),
+    )
+    do(
+        "The release: differentially private, one file, safe to publish.",
+        *("release", secret, "-o", city, *PLACE, *BOUND, "--epsilon", "1"),
+        *("--ledger", ledger, "--dataset", "city"),
+    )
+    do("What is left of the budget.", "budget", "show", ledger)
+
+    published = load(city)
+    grid = published.grid
+    bounds = map(repr, grid.cell_bounds(*QUERIES["2 x 2 km in the centre"]))
+    do("A question to the file. Any number of them cost nothing more.", "query", city, *bounds)
+    from dpregions.cli_regions import load_regions
+
+    regions = load_regions(secret)
+    exact = EulerHistogram.from_regions(regions, grid, user_id="user_id", max_diameter="2km")
+    answers = [_answer(name, cells, published, exact) for name, cells in QUERIES.items()]
+    draw_story(regions, published, answers, map_)
+    twice = out / "double_counting.png"
+    draw_double_counting(regions, exact, grid.cell_bounds(8, 11, 8, 12), twice)
+    return Demo(answers, published, [map_, twice, plan])
+
+
+def _answer(
+    name: str, cells: tuple[int, int, int, int], published: Release, exact: EulerHistogram
+) -> Answer:
+    """Return one query's answers, private and exact."""
+    row0, row1, col0, col1 = cells
+    bounds = exact.grid.cell_bounds(*cells)
+    summed = int(exact.faces[row0 : row1 + 1, col0 : col1 + 1].sum())
+    low, high = published.interval(*bounds)
+    return Answer(name, exact.count(*bounds), summed, published.count(*bounds), low, high)

@@ -2,7 +2,7 @@
 
 Reads as documentation: catch `DPRegionsError` for all of them, or the branch you can
 handle. Each also is the built-in a caller would expect (`ValueError`, `TypeError`,
-`ImportError`). A message names the public value that was wrong and the remedy. It never
+`OSError`, `ImportError`). A message names the public value that was wrong and the remedy. It never
 holds anything about a single record of the secret data.
 
     DPRegionsError
@@ -10,11 +10,17 @@ holds anything about a single record of the secret data.
     │   ├── GridError                 grid parameters
     │   ├── CRSError                  coordinate reference systems do not fit
     │   ├── QueryError                a query is unusable
-    │   └── PrivacyError              epsilon, bound, unit or neighbour relation
+    │   ├── ReleaseFileError          a file is no whole release
+    │   ├── PrivacyError              epsilon, bound, unit or neighbour relation
+    │   └── LedgerError               no such ledger or data set, or not for this release
+    │       └── OverBudgetError       more epsilon than the data set has left
     ├── InputTypeError (TypeError)    an argument is of a kind we do not read
+    ├── LedgerUnavailableError (OSError)  the ledger's file cannot be locked, read or written
+    ├── SourceError (OSError)         a source failed while it was read: a database is down
     └── MissingExtraError (ImportError)   an optional dependency is absent
 
     DPRegionsWarning (UserWarning)
+    ├── LedgerWarning                 the ledger could not be told what became of a release
     ├── OutsideAreaWarning            a query lies wholly outside the grid's area: counts 0
     └── ApproximateCountWarning       a query's cells form no rectangle: the count is approximate
 """
@@ -46,8 +52,28 @@ class PrivacyError(InputError):
     """A privacy parameter is unusable: epsilon, the bound, the unit, the neighbour relation."""
 
 
+class LedgerError(InputError):
+    """The ledger is missing, damaged or something else, or has no account for this release."""
+
+
+class OverBudgetError(LedgerError):
+    """More epsilon was asked for than the data set has left."""
+
+
+class ReleaseFileError(InputError):
+    """A file is not a release, or is damaged, altered or of a newer format."""
+
+
 class InputTypeError(DPRegionsError, TypeError):
     """An argument is of a kind that cannot be read here."""
+
+
+class LedgerUnavailableError(DPRegionsError, OSError):
+    """The ledger's file cannot be locked, read or written now; nothing was changed in it."""
+
+
+class SourceError(DPRegionsError, OSError):
+    """A source failed on the way: a database that is down or drops, a stream that breaks."""
 
 
 class MissingExtraError(DPRegionsError, ImportError):
@@ -61,6 +87,10 @@ class MissingExtraError(DPRegionsError, ImportError):
 
 class DPRegionsWarning(UserWarning):
     """Base of every warning issued by dpregions."""
+
+
+class LedgerWarning(DPRegionsWarning):
+    """The ledger could not be told what became of a release; its debit stands."""
 
 
 class OutsideAreaWarning(DPRegionsWarning):

@@ -40,6 +40,9 @@ FixUnit = Literal["user", "trajectory"]
 UNIT_ATTRIBUTE = "dpregions_unit"
 """Key in a GeoDataFrame's `attrs` that says what one of its regions stands for."""
 
+TRAJECTORY_KEYS = ("user_id", "trajectory")
+"""Columns that together name a trajectory: its number counts within its user."""
+
 _ON_EARTH = 1e9
 """Projected coordinates beyond this are no places, and their squares would lose digits."""
 

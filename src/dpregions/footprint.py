@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import cached_property
 from numbers import Real
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,9 +26,10 @@ from dpregions.errors import PrivacyError
 from dpregions.hierarchy import (
     Hierarchy,
     Measured,
+    QueryVariance,
     covert_fit,
     expected_letters,
-    query_variance,
+    row_sums,
     signed_fit,
 )
 from dpregions.noise_law import variance
@@ -40,12 +41,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from dpregions.catalogue import Catalogue
     from dpregions.grid import Grid
     from dpregions.regions import Bound, Outlines
 
 LEAST_TOTAL, MOST_TOTAL = Fraction(1, 50), Fraction(1, 4)
 MOST_NOISE = 1_000_000
 """Largest scale of the total's noise: it is made up of bodies, one by one."""
+_BATCH = 1 << 20
+"""Chances held at once, buckets times queries."""
 LEAST_STEPS = 128
 """Smallest bound in lattice steps that the catalogue has witnesses for."""
 
@@ -60,22 +64,55 @@ def total_share(grid: Grid) -> Fraction:
     return min(max(share, LEAST_TOTAL), MOST_TOTAL)
 
 
+class FinestParts(NamedTuple):
+    """The finest parts measured: of each bucket, what they hold, what they are expected to."""
+
+    of_bucket: NDArray[np.int64]
+    held: NDArray[np.float64]
+    expected: NDArray[np.float64]
+
+
 @dataclass(frozen=True, eq=False)
 class Measurements:
-    """The signed part of a release: what was measured, and the fit that errors are judged by.
+    """The signed part of a release: what was measured, and the fits that errors are judged by.
 
-    It can be left out of a release; what is left is covert.
+    It can be left out of a release; what is left is covert. The fits follow from what was
+    measured, so only that is kept in a file.
     """
 
     measured: Measured
-    expected: NDArray[np.float64]
-    fitted: NDArray[np.float64]
     strategy: Strategy
+
+    @cached_property
+    def expected(self) -> NDArray[np.float64]:
+        """How much each bucket is expected to hold beforehand, up to a factor."""
+        return expected_letters(self.measured)
+
+    @cached_property
+    def fitted(self) -> NDArray[np.float64]:
+        """The signed counts of buckets that estimates come from."""
+        return signed_fit(self.measured, self.expected)
 
     @cached_property
     def held(self) -> NDArray[np.float64]:
         """The non-negative counts that the bodies follow: how many regions a query may split."""
         return covert_fit(self.measured, self.expected)
+
+    @cached_property
+    def variance(self) -> QueryVariance:
+        """The variance that noise gives the estimate of a query."""
+        return QueryVariance(self.measured, self.expected)
+
+    @cached_property
+    def finest(self) -> FinestParts | None:
+        """The finest measured parts, where there is unmeasured detail below them."""
+        tree = self.measured.hierarchy
+        finest = max(i for i, values in enumerate(self.measured.values) if values is not None)
+        if finest == len(tree.levels) - 1:
+            return None
+        part, n = tree.part[finest], tree.sizes[finest]
+        held, expected = (np.bincount(part, v, n) for v in (self.held, self.expected))
+        return FinestParts(part, held.astype(np.float64), expected.astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +127,50 @@ class FootprintSteps:
     """What was measured and with which share of epsilon; they sum to it exactly."""
 
 
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """What is settled before a region is looked at: budget, sensitivity, catalogue."""
+
+    first: Budget
+    """For the total."""
+    rest: Budget
+    """For the levels that are chosen after it."""
+    factor: int
+    """Sensitivity of every level: 2 under replace-one."""
+    known: Catalogue
+
+    @classmethod
+    def of(cls, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours) -> Terms:
+        """Return the terms of a mechanism, or refuse them."""
+        factor = sensitivity_factor(neighbours)
+        share = total_share(grid)
+        first, rest = budget.split(share, 1 - share)
+        side = min(bound.k + 1, max(grid.shape))
+        _refuse_hopeless(first, factor, bound)
+        refuse_too_many(side, *grid.shape)
+        return cls(first, rest, factor, catalogue(side, bound.steps))
+
+    def strategy(
+        self, n_regions: float, grid: Grid, sizes: list[tuple[int, int]] | None = None
+    ) -> Strategy:
+        """Return what to measure, given a total that is noisy or public."""
+        return choose(
+            self.known,
+            *grid.shape,
+            epsilon=float(self.rest),
+            n_regions=n_regions,
+            spent=float(self.first),
+            factor=self.factor,
+            sizes=sizes,
+        )
+
+    def shares(self, strategy: Strategy) -> dict[int, Budget]:
+        """Return the budget of each level that is measured; they sum to the whole exactly."""
+        used = [i for i, weight in enumerate(strategy.weights) if weight]
+        parts = self.rest.split(*(strategy.weights[i] for i in used))
+        return {0: self.first, **dict(zip(used, parts, strict=True))}
+
+
 def run(
     outlines: Iterable[Outlines],
     grid: Grid,
@@ -101,35 +182,35 @@ def run(
     sizes: list[tuple[int, int]] | None = None,
 ) -> FootprintSteps:
     """Run the mechanism on the outlines of regions, one a user."""
-    factor = sensitivity_factor(neighbours)
-    share = total_share(grid)
-    first, rest = budget.split(share, 1 - share)
-    side = min(bound.k + 1, max(grid.shape))
-    _refuse_hopeless(first, factor, bound)
-    refuse_too_many(side, *grid.shape)
-    known = catalogue(side, bound.steps)
-    regions = Footprints.of(outlines, *grid.shape, known.side)
-    total = noise.add(np.array([len(regions.places)], np.int64), epsilon=first, sensitivity=factor)
-    strategy = choose(
-        known,
-        *grid.shape,
-        epsilon=float(rest),
-        n_regions=float(total[0]),
-        spent=float(first),
-        factor=factor,
-        sizes=sizes,
+    terms = Terms.of(grid, bound, budget, neighbours)
+    regions = Footprints.of(outlines, *grid.shape, terms.known.side)
+    total = noise.add(
+        np.array([len(regions.places)], np.int64), epsilon=terms.first, sensitivity=terms.factor
     )
-    tree = Hierarchy.of(Buckets.of(known, strategy.alphabet, *grid.shape), strategy.levels)
+    strategy = terms.strategy(float(total[0]), grid, sizes)
+    tree = Hierarchy.of(Buckets.of(terms.known, strategy.alphabet, *grid.shape), strategy.levels)
     exact = np.bincount(tree.buckets.numbers(regions), minlength=len(tree.buckets))
-    used = [i for i, weight in enumerate(strategy.weights) if weight]
-    shares = dict(zip(used, rest.split(*(strategy.weights[i] for i in used)), strict=True))
+    shares = terms.shares(strategy)
+    noisy = measure(tree, exact, total, shares, terms.factor, noise)
+    del regions, exact  # from here on only noisy counts
+    return post_process(tree, strategy, noisy, shares, terms.factor)
+
+
+def measure(
+    tree: Hierarchy,
+    exact: NDArray[np.int64],
+    total: NDArray[np.int64],
+    shares: dict[int, Budget],
+    factor: int,
+    noise: NoiseSource,
+) -> dict[int, NDArray[np.int64]]:
+    """Return noisy counts of the levels that have a share, by level; the total is noisy already."""
     noisy = {
         i: noise.add(tree.sums(i, exact), epsilon=share, sensitivity=factor)
         for i, share in shares.items()
+        if i > 0
     }
-    shares[0], noisy[0] = first, total
-    del regions, exact  # from here on only noisy counts
-    return _post_process(tree, strategy, noisy, shares, factor)
+    return {0: total, **noisy}
 
 
 def _refuse_hopeless(share: Budget, factor: int, bound: Bound) -> None:
@@ -147,7 +228,24 @@ def _refuse_hopeless(share: Budget, factor: int, bound: Bound) -> None:
         )
 
 
-def _post_process(
+def measured_with(
+    tree: Hierarchy,
+    noisy: dict[int, NDArray[np.int64]],
+    shares: dict[int, Budget],
+    factor: int,
+) -> Measured:
+    """Return noisy counts together with how noisy they are."""
+    spread = {i: variance(scale_for(share, factor)) for i, share in shares.items()}
+    values = {i: noisy_counts.astype(np.float64) for i, noisy_counts in noisy.items()}
+    n = len(tree.levels)
+    return Measured(
+        tree,
+        tuple(values.get(i) for i in range(n)),
+        tuple(spread.get(i, np.inf) for i in range(n)),
+    )
+
+
+def post_process(
     tree: Hierarchy,
     strategy: Strategy,
     noisy: dict[int, NDArray[np.int64]],
@@ -155,25 +253,27 @@ def _post_process(
     factor: int,
 ) -> FootprintSteps:
     """Fit the noisy counts and make bodies of them."""
-    spread = {i: variance(scale_for(share, factor)) for i, share in shares.items()}
-    values = {i: noisy_counts.astype(np.float64) for i, noisy_counts in noisy.items()}
-    n = len(tree.levels)
-    measured = Measured(
-        tree,
-        tuple(values.get(i) for i in range(n)),
-        tuple(spread.get(i, np.inf) for i in range(n)),
-    )
-    expected = expected_letters(measured)
-    fitted = signed_fit(measured, expected)
-    bodies = make_bodies(tree.buckets, covert_fit(measured, expected))
+    found = measurements_of(tree, strategy, noisy, shares, factor)
     buckets = tree.buckets
+    bodies = make_bodies(buckets, found.held)
     return FootprintSteps(
         bodies=bodies,
         counts=bodies.counts_on(buckets.n_rows, buckets.n_cols),
-        signed=buckets.expand(fitted),
-        measurements=Measurements(measured, expected, fitted, strategy),
+        signed=buckets.expand(found.fitted),
+        measurements=found,
         spending=tuple((tree.describe(level), shares[level]) for level in sorted(shares)),
     )
+
+
+def measurements_of(
+    tree: Hierarchy,
+    strategy: Strategy,
+    noisy: dict[int, NDArray[np.int64]],
+    shares: dict[int, Budget],
+    factor: int,
+) -> Measurements:
+    """Return the signed part of a release: its noisy counts and how they came about."""
+    return Measurements(measured_with(tree, noisy, shares, factor), strategy)
 
 
 CLUMPING = 0.7
@@ -186,41 +286,54 @@ has more variance than independent ones have, by the first; and the prior's chan
 by the second as a share of their own spread. Both cover T-Drive and the synthetic city."""
 
 
+def rectangle_deviations(
+    measurements: Measurements, ranges: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the standard deviations, from noise and from shape, of estimates for rectangles.
+
+    `ranges` are ``row0, row1, col0, col1`` of cells, one column a rectangle.
+    """
+    buckets = measurements.measured.hierarchy.buckets
+    noise, shape = np.zeros((2, ranges.shape[1]))
+    batch = max(_BATCH // len(buckets), 1)
+    for start in range(0, ranges.shape[1], batch):
+        some = slice(start, start + batch)
+        which, chance = buckets.weigh_rectangles(ranges[:, some])
+        noise[some], shape[some] = _deviations(measurements, which, chance)
+    return noise, shape
+
+
 def deviations(measurements: Measurements, signs: NDArray[np.int8]) -> tuple[float, float]:
-    """Return the standard deviations, from noise and from shape, of a query's estimate.
+    """Return the same for one query of any cells.
 
     `signs` is the query as a doubled array: 1 at its faces and vertices, -1 at its edges.
     """
-    buckets = measurements.measured.hierarchy.buckets
-    chance = buckets.weigh(signs)
-    noise = query_variance(measurements.measured, chance, measurements.expected)
-    if buckets.alphabet == "patterns":
-        return math.sqrt(noise), 0.0
-    held, chance, filled = _touching(measurements, chance)
+    chance = measurements.measured.hierarchy.buckets.weigh(signs)
+    noise, shape = _deviations(measurements, np.arange(len(chance)), chance[None])
+    return float(noise[0]), float(shape[0])
+
+
+def _deviations(
+    measurements: Measurements, which: NDArray[np.int64], chance: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return standard deviations from the chances (a row a query) of the buckets `which`."""
+    noise = np.sqrt(measurements.variance.of(chance, which))
+    if measurements.measured.hierarchy.buckets.alphabet == "patterns":
+        return noise, np.zeros_like(noise)
+    parts = measurements.finest
+    if parts is None:
+        held = measurements.held[which]
+    else:
+        held, expected = parts.held, measurements.expected[which]
+        chance = row_sums(parts.of_bucket[which], chance * expected, len(held)) / parts.expected
     either = np.maximum(chance * (1 - chance), 0.0)
     # Regions fall either way by chance, and the prior as a whole may be off.
-    spread = float((held * either).sum())
-    shape = SHAPE_CROWD * spread + (SHAPE_DOUBT * spread) ** 2
-    if filled:
-        shape = spread + CLUMPING * float((held**2 * either).sum())
-    return math.sqrt(noise), math.sqrt(shape)
-
-
-def _touching(
-    measurements: Measurements, chance: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], bool]:
-    """Return what the finest measured parts hold, and their regions' mean chance to touch.
-
-    And whether there is unmeasured detail below them.
-    """
-    measured, tree = measurements.measured, measurements.measured.hierarchy
-    finest = max(i for i, values in enumerate(measured.values) if values is not None)
-    if finest == len(tree.levels) - 1:
-        return measurements.held, chance, False
-    part, n, weight = tree.part[finest], tree.sizes[finest], measurements.expected
-    mean = np.bincount(part, weight * chance, n) / np.bincount(part, weight, n)
-    held = np.bincount(part, measurements.held, n).astype(np.float64, copy=False)
-    return held, mean, True
+    spread = either @ held
+    if parts is None:
+        shape = SHAPE_CROWD * spread + (SHAPE_DOUBT * spread) ** 2
+    else:
+        shape = spread + CLUMPING * (either @ held**2)
+    return noise, np.sqrt(shape)
 
 
 def half_widths(

@@ -14,6 +14,7 @@ Everything here sees only noisy counts and public parameters.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -77,6 +78,18 @@ class Hierarchy:
         }[letters]
         where = "cell" if block == 1 else f"block of {block} x {block} cells"
         return f"{self.sizes[level]:,} counts of {what} centred in each {where}"
+
+    def anchors(self, level: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Return each part's place, the lower left cell of its block, and group of letters.
+
+        Parts are numbered by place, row by row, then by group.
+        """
+        member = np.zeros(self.sizes[level], np.int64)
+        member[self.part[level]] = np.arange(len(self.buckets))
+        block = self.levels[level].block or max(self.buckets.n_rows, self.buckets.n_cols)
+        row, col = (place[member] // block * block for place in self.buckets.centres)
+        groups = _letter_groups(self.buckets, self.levels[level].letters)
+        return row, col, groups[self.buckets.letters[member]]
 
     def sums(self, level: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the counts of a level's parts, from counts of buckets."""
@@ -211,29 +224,61 @@ def _split(
     return fit * np.divide(total, reached, out=np.zeros(n), where=reached > 0)[up]
 
 
-def query_variance(
-    measured: Measured, weights: NDArray[np.float64], expected: NDArray[np.float64]
-) -> float:
-    """Return the variance of a weighted sum of the signed fit's buckets; public.
+@dataclass(frozen=True, eq=False)
+class QueryVariance:
+    """The variance of weighted sums of the signed fit's buckets; public. For many queries.
 
     Down the tree a part's fit is its estimate plus its share of what its parent's fit differs
     from the sum: so the sum's variance follows from the bottom up, one pass.
     """
-    tree = measured.hierarchy
-    _, spread = combine(measured)
-    slope, rest = _sum(tree.part[-1], weights, len(weights)), np.zeros(len(weights))
-    for level in range(len(tree.levels) - 1, 0, -1):
-        up, n = tree.parent[level - 1], tree.sizes[level - 1]
-        if np.isinf(spread[level]).any():
-            share = _shares(tree, level, expected)
-            slope, rest = _sum(up, slope * share, n), np.zeros(n)
-            continue
-        s = spread[level]
-        whole = _sum(up, s, n)
-        mean = _sum(up, slope * s, n) / whole
-        rest = _sum(up, rest + slope**2 * s, n) - mean**2 * whole
-        slope = mean
-    return float((rest + slope**2 * spread[0]).sum())
+
+    measured: Measured
+    expected: NDArray[np.float64]
+
+    @cached_property
+    def _spread(self) -> list[NDArray[np.float64]]:
+        return combine(self.measured)[1]
+
+    @cached_property
+    def _below(self) -> list[tuple[NDArray[np.float64], NDArray[np.float64] | None]]:
+        """By level, each part's variance and its parent's sum of them; or its expected share."""
+        tree = self.measured.hierarchy
+        found: list[tuple[NDArray[np.float64], NDArray[np.float64] | None]] = []
+        for level in range(1, len(tree.levels)):
+            s = self._spread[level]
+            if np.isinf(s).any():
+                found.append((_shares(tree, level, self.expected), None))
+            else:
+                found.append((s, _sum(tree.parent[level - 1], s, tree.sizes[level - 1])))
+        return found
+
+    def of(
+        self, weights: NDArray[np.float64], which: NDArray[np.int64] | slice = slice(None)
+    ) -> NDArray[np.float64]:
+        """Return the variance for each row of `weights`, on the buckets `which`; others weigh 0."""
+        tree = self.measured.hierarchy
+        part: NDArray[np.int64] | slice = tree.part[-1][which]
+        slope, rest = weights, np.zeros_like(weights)
+        for level in range(len(tree.levels) - 1, 0, -1):
+            up, n = tree.parent[level - 1][part], tree.sizes[level - 1]
+            below, whole = self._below[level - 1]
+            carried = slope * below[part]
+            if whole is None:
+                slope, rest = row_sums(up, carried, n), np.zeros((len(weights), n))
+            else:
+                mean = row_sums(up, carried, n) / whole
+                rest = row_sums(up, rest + slope * carried, n) - mean**2 * whole
+                slope = mean
+            part = slice(None)
+        found = (rest + slope**2 * self._spread[0]).sum(axis=1)
+        return np.maximum(found, 0.0)
+
+
+def query_variance(
+    measured: Measured, weights: NDArray[np.float64], expected: NDArray[np.float64]
+) -> float:
+    """Return what `QueryVariance` does, for one query's weights of all buckets."""
+    return float(QueryVariance(measured, expected).of(weights[None])[0])
 
 
 def _shares(tree: Hierarchy, level: int, expected: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -246,6 +291,13 @@ def _shares(tree: Hierarchy, level: int, expected: NDArray[np.float64]) -> NDArr
 def _sum(part: NDArray[np.int64], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
     """Return the sum of the values in each of n parts."""
     return np.bincount(part, values, minlength=n).astype(np.float64, copy=False)
+
+
+def row_sums(part: NDArray[np.int64], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+    """Return, in each row of values, the sum of those in each of n parts."""
+    q = len(values)
+    at = part + n * np.arange(q)[:, None]
+    return _sum(at.ravel(), values.ravel(), q * n).reshape(q, n)
 
 
 def _parts(buckets: Buckets, level: Level) -> NDArray[np.int64]:

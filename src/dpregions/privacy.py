@@ -72,10 +72,10 @@ class Budget:
         return float(self.epsilon)
 
     def __repr__(self) -> str:
-        return f"Budget(epsilon={_short(self.epsilon)})"
+        return f"Budget(epsilon={short_text(self.epsilon)})"
 
     def __str__(self) -> str:
-        return _short(self.epsilon)
+        return short_text(self.epsilon)
 
     def split(self, *weights: Fraction | Decimal | float) -> tuple[Budget, ...]:
         """Return one share for each weight, in proportion; the shares sum to this budget exactly.
@@ -359,6 +359,7 @@ def _float_at_least(value: Fraction) -> float:
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
-def _short(value: Fraction) -> str:
+def short_text(value: Fraction) -> str:
+    """Return a fraction as decimals where a float's shortest form is exactly it, else as p/q."""
     shown = repr(float(value))
     return shown if Fraction(shown) == value else str(value)

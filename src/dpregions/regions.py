@@ -8,7 +8,6 @@ types, its columns, its CRS, its bound.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,12 +16,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from dpregions.arrow_regions import (
+    RegionStream,
+    arrow_batches,
+    arrow_reader,
+    geometry_field,
+    one_column,
+    one_crs,
+    plain_column,
+)
 from dpregions.crs import crs_label, read_crs, reproject
 from dpregions.errors import CRSError, InputError, InputTypeError
 from dpregions.grid import REACH, STEPS, Grid
 
 if TYPE_CHECKING:
-    import pyarrow
     from numpy.typing import NDArray
     from pyproj import CRS
 
@@ -86,6 +93,10 @@ class RegionTable:
             return self._column[rows]
         part = self._column[rows] if isinstance(rows, slice) else self._column.take(rows)
         return _decoded(part.to_numpy(zero_copy_only=False))
+
+
+class IdColumns(tuple[str, ...]):
+    """Names of columns whose values together are one id."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -241,7 +252,7 @@ def read_regions(regions: Any, *, user_id: Any = None, crs: Any = None) -> Regio
         column = RegionTable(np.asarray(regions.geometry.array))
         names = list(regions.columns) if frame else None
         ids = _ids(user_id, names, lambda name: regions[name].array)
-        return RegionSource([column], ids, _one_crs(regions.crs, stated))
+        return RegionSource([column], ids, one_crs(regions.crs, stated))
     if isinstance(regions, pd.Series | pd.Index):
         regions = np.asarray(regions, dtype=object)
     if hasattr(regions, "__arrow_c_stream__") or hasattr(regions, "__arrow_c_array__"):
@@ -249,18 +260,13 @@ def read_regions(regions: Any, *, user_id: Any = None, crs: Any = None) -> Regio
     return RegionSource([RegionTable(_geometry_array(regions))], _ids(user_id, None, None), stated)
 
 
-def _one_crs(carried: CRS | None, stated: CRS | None) -> CRS | None:
-    if carried is not None and stated is not None and carried != stated:
-        raise CRSError(
-            f"regions carry {crs_label(carried)}, but crs={crs_label(stated)} was given: "
-            f"leave crs out, and they are reprojected to the grid's"
-        )
-    return stated if carried is None else carried
-
-
 def _ids(user_id: Any, columns: list[Any] | None, column: Any) -> NDArray[np.int64] | None:
     if user_id is None:
         return None
+    if isinstance(user_id, IdColumns):
+        for name in user_id:
+            one_column(name, columns or [], "user_id")
+        return _joint_codes([_codes(column(name)) for name in user_id])
     if not isinstance(user_id, str):
         if not hasattr(user_id, "__len__"):
             raise InputTypeError(
@@ -279,14 +285,19 @@ def _ids(user_id: Any, columns: list[Any] | None, column: Any) -> NDArray[np.int
             f"user_id={user_id!r} names a column, but these regions have no columns: pass an "
             f"array of ids, or user_id=None if each row is its own user"
         )
-    if user_id not in columns:
-        raise InputError(
-            f"user_id={user_id!r} is no column: there are {', '.join(map(str, columns))}. "
-            f"Use user_id=None if each row is its own user"
-        )
-    if columns.count(user_id) > 1:
-        raise InputError(f"user_id={user_id!r} names several columns: rename all but one")
+    one_column(user_id, columns, "user_id")
     return _codes(column(user_id))
+
+
+def _joint_codes(codes: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return one number for each distinct row of several ids, -1 where one is missing."""
+    joint = codes[0]
+    for more in codes[1:]:
+        missing = (joint < 0) | (more < 0)
+        # Numbered anew each time: below the number of rows, so that products fit in int64.
+        joint = np.unique(joint * (more.max(initial=0) + 1) + more, return_inverse=True)[1]
+        joint[missing] = -1
+    return joint
 
 
 def _codes(ids: Any) -> NDArray[np.int64]:
@@ -298,8 +309,7 @@ def _codes(ids: Any) -> NDArray[np.int64]:
     import pyarrow as pa
 
     if isinstance(ids, pa.ChunkedArray):
-        if pa.types.is_dictionary(ids.type):
-            ids = ids.cast(ids.type.value_type)
+        ids = plain_column(ids)
         ids = pd.Series(ids.combine_chunks(), dtype=pd.ArrowDtype(ids.type)).array
     try:
         codes, _ = pd.factorize(ids, use_na_sentinel=True)
@@ -350,106 +360,16 @@ def _object_array(values: Iterable[Any]) -> NDArray[np.object_]:
 
 
 def _read_arrow(regions: Any, user_id: Any, stated: CRS | None) -> RegionSource:
-    reader = _table_reader(regions)
-    name, carried = _geometry_field(reader.schema)
-    crs = _one_crs(carried, stated)
+    import pyarrow as pa
+
+    reader = regions if isinstance(regions, RegionStream) else arrow_reader(regions)
+    name, carried = geometry_field(reader.schema)
+    crs = one_crs(carried, stated)
+    batches = arrow_batches(reader)
     if user_id is None:
-        return RegionSource(_batch_tables(reader, name), None, crs)
+        tables = (RegionTable(plain_column(batch.column(name))) for batch in batches)
+        return RegionSource(tables, None, crs)
     # One region a user needs all of a user's rows: the table is held, as WKB.
-    table = reader.read_all()
+    table = pa.Table.from_batches(batches, reader.schema)
     ids = _ids(user_id, table.column_names, table.column)
-    return RegionSource([RegionTable(_wkb(table.column(name)))], ids, crs)
-
-
-class _FieldOf:
-    """An Arrow array's type with its metadata: the CRS is there, and `pa.array` drops it."""
-
-    def __init__(self, array: Any) -> None:
-        self._array = array
-
-    def __arrow_c_schema__(self) -> Any:
-        return self._array.__arrow_c_array__()[0]
-
-
-def _table_reader(regions: Any) -> pyarrow.RecordBatchReader:
-    """Return a reader of Arrow data; data without columns becomes the column 'geometry'."""
-    import pyarrow as pa
-
-    try:
-        if not hasattr(regions, "__arrow_c_stream__"):
-            field = pa.field(_FieldOf(regions)).with_name("geometry")
-            return pa.table([pa.array(regions)], schema=pa.schema([field])).to_reader()
-        try:
-            return pa.RecordBatchReader.from_stream(regions)
-        except pa.ArrowInvalid:  # a stream without columns
-            return pa.table({"geometry": pa.chunked_array(regions)}).to_reader()
-    except (pa.ArrowException, TypeError):
-        # Not Arrow's own message: it may quote a record.
-        raise InputTypeError(
-            f"regions of type {type(regions).__name__} cannot be read as Arrow data: give WKB in "
-            f"a column, or a GeoDataFrame (geopandas.GeoDataFrame(..., geometry=...))"
-        ) from None
-
-
-def _batch_tables(reader: pyarrow.RecordBatchReader, name: str) -> Iterator[RegionTable]:
-    for batch in reader:
-        yield RegionTable(_wkb(batch.column(name)))
-
-
-def _wkb(column: Any) -> Any:
-    """Return the storage of a WKB column, extension type or not."""
-    import pyarrow as pa
-
-    if isinstance(column.type, pa.BaseExtensionType):
-        column = column.cast(column.type.storage_type)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    return column
-
-
-def _geometry_field(schema: pyarrow.Schema) -> tuple[str, CRS | None]:
-    """Return the WKB column of an Arrow schema and its CRS."""
-    for field in schema:
-        meta = field.metadata or {}
-        extension = meta.get(b"ARROW:extension:name", b"").decode()
-        extension = extension or getattr(field.type, "extension_name", "")
-        if extension in ("geoarrow.wkb", "ogc.wkb"):
-            described = meta.get(b"ARROW:extension:metadata", b"")
-            crs = json.loads(described).get("crs") if described else None
-            return field.name, None if crs is None else read_crs(crs)
-        if extension.startswith("geoarrow."):
-            raise InputTypeError(
-                f"column {field.name!r} is {extension}: give WKB (geoarrow.wkb) instead"
-            )
-    if (schema.metadata or {}).get(b"geo"):
-        return _geoparquet_field(json.loads(schema.metadata[b"geo"]), schema.names)
-    binary = [f.name for f in schema if _is_binary(f.type)]
-    named = [name for name in ("geometry", "geom", "wkb") if name in binary]
-    if len(binary) == 1 or named:
-        return (named or binary)[0], None
-    raise InputTypeError(
-        f"no WKB column among {', '.join(schema.names)}: one binary column is needed, or one "
-        f"named 'geometry'"
-    )
-
-
-def _geoparquet_field(geo: dict[str, Any], names: list[str]) -> tuple[str, CRS | None]:
-    name = geo["primary_column"]
-    if name not in names:
-        raise InputTypeError(f"the geometry column {name!r} is not among {', '.join(names)}")
-    column = geo["columns"][name]
-    if column.get("encoding") != "WKB":
-        raise InputTypeError(
-            f"column {name!r} is encoded as {column.get('encoding')}: give WKB instead"
-        )
-    crs = column.get("crs", "OGC:CRS84")  # the format's default where the key is absent
-    return name, None if crs is None else read_crs(crs)
-
-
-def _is_binary(kind: Any) -> bool:
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    checks = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
-    return any(check(kind) for check in checks)
+    return RegionSource([RegionTable(plain_column(table.column(name)))], ids, crs)

@@ -6,18 +6,20 @@ exact, and neither type converts into the other: `EulerHistogram` is secret, `Re
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import os
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from dpregions import footprint, paper
 from dpregions._version import __version__
-from dpregions.errors import InputError, InputTypeError, PrivacyError
+from dpregions.crs import unit_label
+from dpregions.errors import InputError, PrivacyError
 from dpregions.euler import EulerHistogram
-from dpregions.fixes import UNIT_ATTRIBUTE
+from dpregions.fixes import TRAJECTORY_KEYS, UNIT_ATTRIBUTE
 from dpregions.footprint import Measurements
-from dpregions.grid import Grid, check_grid
+from dpregions.grid import Grid, Kind, check_grid
 from dpregions.noise_law import sum_half_width, variance
 from dpregions.privacy import (
     Budget,
@@ -34,25 +36,27 @@ from dpregions.privacy import (
 from dpregions.queries import Selection, select, signed_sums, signed_table
 from dpregions.regions import (
     Bound,
+    IdColumns,
     Oversize,
     geometry_batches,
     match_crs,
     outlines_of,
     read_regions,
 )
+from dpregions.release_statement import NOT_RECORDED
 from dpregions.strategy import workload_sizes
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import geopandas
     from numpy.typing import NDArray
 
     from dpregions.bodies import Bodies
+    from dpregions.ledger import Ledger
 
 Method = Literal["footprint", "paper"]
 METHODS: tuple[Method, ...] = ("footprint", "paper")
-
-TRAJECTORY_COLUMN = "trajectory"
-_TRAJECTORY_KEYS = ("user_id", TRAJECTORY_COLUMN)
 
 
 class ExpectedError(NamedTuple):
@@ -103,6 +107,8 @@ class Release:
         What the counts are the exact histogram of ("footprint").
     measurements : Measurements or None
         What the signed estimate and its errors come from ("footprint", unless covert).
+    ledger_entry : str or None
+        The debit that paid for it: the ledger's random id, data set, number. None: not recorded.
     """
 
     grid: Grid
@@ -120,6 +126,7 @@ class Release:
     version: str = __version__
     bodies: Bodies | None = None
     measurements: Measurements | None = None
+    ledger_entry: str | None = None
 
     def __post_init__(self) -> None:
         tables = {}
@@ -139,7 +146,7 @@ class Release:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy through the constructor: arrays come back checked and read only."""
-        return Release, tuple(getattr(self, field.name) for field in fields(self))
+        return Release, tuple(getattr(self, part.name) for part in fields(self))
 
     @property
     def epsilon(self) -> float:
@@ -205,6 +212,22 @@ class Release:
         """
         self._need_signed("intervals")
         selection = select(self.grid, query, crs)
+        low, high = self._bounds(selection, confidence)
+        if selection.index is not None:
+            import pandas as pd
+
+            return pd.DataFrame({"low": low, "high": high}, index=selection.index)
+        return selection.wrap(low), selection.wrap(high)
+
+    def answers(self, selection: Selection, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
+        """Return `count`, `low` and `high` (unless covert) and `exact`, one a selected query."""
+        found: dict[str, NDArray[Any]] = {"count": self._sums("counts", selection)}
+        if self.signed is not None:
+            found["low"], found["high"] = self._bounds(selection, confidence)
+        return found | {"exact": selection.exact}
+
+    def _bounds(self, selection: Selection, confidence: float) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the ends of the intervals of selected queries."""
         middle = self._sums("signed", selection)
         width: NDArray[Any]
         if self.measurements is None:
@@ -213,12 +236,7 @@ class Release:
         else:
             noise, shape = self._deviations(selection)
             width = footprint.half_widths(noise, shape, confidence)
-        low, high = np.maximum(middle - width, 0), np.maximum(middle + width, 0)
-        if selection.index is not None:
-            import pandas as pd
-
-            return pd.DataFrame({"low": low, "high": high}, index=selection.index)
-        return selection.wrap(low), selection.wrap(high)
+        return np.maximum(middle - width, 0), np.maximum(middle + width, 0)
 
     def expected_error(self, *query: Any, crs: Any = None) -> Any:
         """Return the mean absolute error to expect of `estimate`, by its source.
@@ -257,15 +275,74 @@ class Release:
             )
         return self.bodies.to_regions(self.grid)
 
+    def save(self, path: Path | str) -> None:
+        """Write the release to a Parquet file, whole or not at all; `load` reads it back.
+
+        DuckDB, Polars and pandas read the file too: docs/file-format.md has the SQL. It holds
+        what the release holds: nothing exact, no time, no name of a machine.
+
+        Parameters
+        ----------
+        path : pathlib.Path or str
+            A file that is there already is replaced.
+        """
+        from dpregions.release_file import save
+
+        save(self, path)
+
+    def to_geodataframe(self, kind: Kind = "faces") -> geopandas.GeoDataFrame:
+        """Return the faces, inner edges or inner vertices with what was published of each.
+
+        Returns
+        -------
+        geopandas.GeoDataFrame
+            `kind`; `sign` (+1 for faces and vertices, -1 for edges); `row` and `col` in the
+            doubled array `counts`; `count`; `estimate`, unless the release is covert. Counts
+            of faces do not add up, as a region is in every cell it touches: over the
+            components inside a rectangle, the sum of sign times count is `count`.
+        """
+        from dpregions.views import components_frame
+
+        return components_frame(self, kind)
+
+    def plot(self, ax: Any = None, **style: Any) -> Any:
+        """Draw a map of the face counts (needs matplotlib, extra `plot`).
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw, in the coordinates of the grid's CRS.
+        **style
+            For `matplotlib.axes.Axes.imshow`: `cmap`, `vmax`, `norm`, `alpha`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        from dpregions.views import draw_map
+
+        return draw_map(self, ax, style)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        from dpregions.views import release_html
+
+        return release_html(self)
+
     def _deviations(self, selection: Selection) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the standard deviations of the estimate from noise and from shape."""
         if self.measurements is None:
             one = variance(scale_for(self.budget, self.sensitivity))
             noise = np.sqrt(selection.n_components * one)
             return noise, np.zeros_like(noise)
-        masks = (selection.signs(i, self.grid) for i in range(selection.ranges.shape[1]))
-        parts = [footprint.deviations(self.measurements, mask) for mask in masks]
-        noise, shape = np.array(parts, dtype=np.float64).reshape(-1, 2).T
+        noise, shape = np.zeros((2, selection.ranges.shape[1]))
+        plain = selection.exact
+        noise[plain], shape[plain] = footprint.rectangle_deviations(
+            self.measurements, selection.ranges[:, plain]
+        )
+        for i in selection.masks:
+            signs = selection.signs(i, self.grid)
+            noise[i], shape[i] = footprint.deviations(self.measurements, signs)
         return noise, shape
 
     def _need_signed(self, what: str) -> None:
@@ -292,11 +369,12 @@ class Release:
                 f"dpregions release, method {self.method!r}, software version {self.version}.",
                 f"Privacy: {promise}",
                 f"Enforced: one region a {self.unit}, of diameter at most {self.max_diameter!r} "
-                f"(longer ones {longer}); so neighbouring data move what each measurement counts "
-                f"by at most {self.sensitivity} (L1).",
+                f"{unit_label(self.grid.crs)} (longer ones {longer}); so neighbouring data move "
+                f"what each measurement counts by at most {self.sensitivity} (L1).",
                 f"Measured: {spent}. Every count of each got noise, empty ones too; {self.noise}.",
-                f"Public, chosen without looking at the data: {self.grid!r}, max_diameter, "
-                f"epsilon.",
+                f"Public, chosen without looking at the data: {self.grid!r} with cells of "
+                f"{self.grid.cell_size!r} {unit_label(self.grid.crs)}, max_diameter, epsilon.",
+                f"Ledger: {self.ledger_entry or NOT_RECORDED}.",
                 "Not promised: that two releases of the same data cost one epsilon. Their epsilons "
                 "add up.",
             ]
@@ -328,6 +406,8 @@ def release(
     workload: Any = None,
     covert: bool = False,
     crs: Any = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    dataset: str | None = None,
 ) -> Release:
     """Publish regions once, under differential privacy.
 
@@ -359,6 +439,11 @@ def release(
         Leave out the signed measurements: no estimates and no intervals, only whole counts.
     crs : optional
         The CRS of regions that carry none.
+    ledger : path or Ledger, optional
+        The budget ledger that pays for this release, before noise is drawn: over budget, it is
+        refused. Make one with ``dpregions budget create``.
+    dataset : str, optional
+        The data set's name in the ledger; published with the release.
 
     Returns
     -------
@@ -372,98 +457,136 @@ def release(
     >>> published.sensitivity
     1
     """
-    return release_with(
-        SystemNoise(),
-        regions,
-        grid,
+    terms = Terms(
+        grid=grid,
         epsilon=epsilon,
         max_diameter=max_diameter,
         method=method,
         neighbours=neighbours,
-        user_id=user_id,
         oversize=oversize,
         workload=workload,
         covert=covert,
         crs=crs,
     )
+    if (ledger is None) != (dataset is None):
+        raise InputError(
+            "ledger and dataset go together: give the ledger's path and the data set's name in it"
+        )
+    ids, unit = _protected(regions, user_id)
+    if ledger is None or dataset is None:
+        return _make(SystemNoise(), regions, ids, unit, terms)
+    from dpregions.ledger import Ledger, paid_noise
+
+    book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+    promise = PrivacyUnit(neighbours, unit)
+    what = f"{method}, {grid.n_rows} x {grid.n_cols} cells"
+    with paid_noise(SystemNoise(), book, dataset, terms.budget, promise, what) as noise:
+        made = _make(noise, regions, ids, unit, terms)
+    return replace(made, ledger_entry=noise.entry)
 
 
 def release_with(
-    noise: NoiseSource,
-    regions: Any,
-    grid: Grid,
-    *,
-    epsilon: BudgetLike,
-    max_diameter: float | str,
-    method: Method = "footprint",
-    neighbours: Neighbours = "add-remove",
-    user_id: Any = "user_id",
-    oversize: Oversize = "shrink",
-    workload: Any = None,
-    covert: bool = False,
-    crs: Any = None,
+    noise: NoiseSource, regions: Any, grid: Grid, *, user_id: Any = "user_id", **terms: Any
 ) -> Release:
-    """Make a release with a given source of noise: the seam for studies, not for publishing."""
-    check_grid(grid)
-    budget = Budget(epsilon)
-    if method not in METHODS:
-        raise PrivacyError(f"method={method!r} is unknown: use {' or '.join(map(repr, METHODS))}")
-    if max_diameter is None:
-        raise PrivacyError(
-            "max_diameter is missing: the noise is calibrated to it, and it must be public. "
-            "Choose how large a region may be, for example max_diameter='2km'"
-        )
-    if workload is not None and method == "paper":
-        raise InputError("workload is for method='footprint': the paper's has nothing to lay out")
-    sizes = None if workload is None else workload_sizes(workload, grid)
-    ids, unit = _protected(regions, user_id)
-    bound = Bound.of(grid, max_diameter, oversize)
+    """Make a release with a given source of noise: the seam for studies, not for publishing.
+
+    Takes what `release` takes, but no ledger.
+    """
+    return _make(noise, regions, *_protected(regions, user_id), Terms(grid=grid, **terms))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """The public parameters of a release, as `release` takes them; refused before any work."""
+
+    grid: Grid
+    epsilon: BudgetLike
+    max_diameter: float | str
+    method: Method = "footprint"
+    neighbours: Neighbours = "add-remove"
+    oversize: Oversize = "shrink"
+    workload: Any = None
+    covert: bool = False
+    crs: Any = None
+
+    budget: Budget = field(init=False)
+    sizes: list[tuple[int, int]] | None = field(init=False)
+    bound: Bound = field(init=False)
+
+    def __post_init__(self) -> None:
+        check_grid(self.grid)
+        object.__setattr__(self, "budget", Budget(self.epsilon))
+        if self.method not in METHODS:
+            known = " or ".join(map(repr, METHODS))
+            raise PrivacyError(f"method={self.method!r} is unknown: use {known}")
+        if self.max_diameter is None:
+            raise PrivacyError(
+                "max_diameter is missing: the noise is calibrated to it, and it must be public. "
+                "Choose how large a region may be, for example max_diameter='2km'"
+            )
+        if self.workload is not None and self.method == "paper":
+            raise InputError(
+                "workload is for method='footprint': the paper's has nothing to lay out"
+            )
+        sizes = None if self.workload is None else workload_sizes(self.workload, self.grid)
+        object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "bound", Bound.of(self.grid, self.max_diameter, self.oversize))
+
+
+def _make(noise: NoiseSource, regions: Any, ids: Any, unit: Unit, terms: Terms) -> Release:
+    """Count regions, add noise, fit: the one place where the secret meets the noise."""
+    grid, budget = terms.grid, terms.budget
     statement: dict[str, Any] = {
         "grid": grid,
-        "method": method,
+        "method": terms.method,
         "budget": budget,
-        "privacy_unit": PrivacyUnit(neighbours, unit),
-        "max_diameter": float(grid.length(max_diameter, "max_diameter")),
-        "oversize": oversize,
+        "privacy_unit": PrivacyUnit(terms.neighbours, unit),
+        "max_diameter": float(grid.length(terms.max_diameter, "max_diameter")),
+        "oversize": terms.oversize,
         "private": noise.private,
         "noise": noise.label,
     }
-    if method == "paper":
-        sensitivity = euler_sensitivity(bound.k, neighbours, *grid.shape)
+    if terms.method == "paper":
+        sensitivity = euler_sensitivity(terms.bound.k, terms.neighbours, *grid.shape)
         scale_for(budget, sensitivity)  # refuse a hopeless epsilon before any work
         exact = EulerHistogram.from_regions(
-            regions, grid, user_id=ids, max_diameter=max_diameter, oversize=oversize, crs=crs
+            regions,
+            grid,
+            user_id=ids,
+            max_diameter=terms.max_diameter,
+            oversize=terms.oversize,
+            crs=terms.crs,
         )
         steps = paper.run(exact.counts, epsilon=budget, sensitivity=sensitivity, noise=noise)
         return Release(
             **statement,
             counts=steps.counts,
-            signed=None if covert else steps.signed,
+            signed=None if terms.covert else steps.signed,
             sensitivity=sensitivity,
             spending=((f"all {grid.n_components:,} components", budget),),
         )
-    source = read_regions(regions, user_id=ids, crs=crs)
+    source = read_regions(regions, user_id=ids, crs=terms.crs)
     match_crs(source.crs, grid, "the regions", "set theirs, regions.set_crs(...), or give crs=")
     found = footprint.run(
         (
-            outlines_of(batch, source.crs, grid, bound)
-            for batch in geometry_batches(source, grid, bound)
+            outlines_of(batch, source.crs, grid, terms.bound)
+            for batch in geometry_batches(source, grid, terms.bound)
         ),
         grid,
-        bound,
+        terms.bound,
         budget=budget,
-        neighbours=neighbours,
+        neighbours=terms.neighbours,
         noise=noise,
-        sizes=sizes,
+        sizes=terms.sizes,
     )
     return Release(
         **statement,
         counts=found.counts,
-        signed=None if covert else found.signed,
-        sensitivity=sensitivity_factor(neighbours),
+        signed=None if terms.covert else found.signed,
+        sensitivity=sensitivity_factor(terms.neighbours),
         spending=found.spending,
         bodies=found.bodies,
-        measurements=None if covert else found.measurements,
+        measurements=None if terms.covert else found.measurements,
     )
 
 
@@ -475,19 +598,9 @@ def _protected(regions: Any, user_id: Any) -> tuple[Any, Unit]:
     if user_id is None:
         return None, "record"
     of_trajectories = getattr(regions, "attrs", {}).get(UNIT_ATTRIBUTE) == "trajectory"
-    if of_trajectories and isinstance(user_id, str) and user_id in _TRAJECTORY_KEYS:
+    if of_trajectories and isinstance(user_id, str) and user_id in TRAJECTORY_KEYS:
         columns = getattr(regions, "columns", ())
-        keys = [name for name in _TRAJECTORY_KEYS if name in columns]
-        if TRAJECTORY_COLUMN in keys:
-            return _trajectory_ids(regions, keys), "trajectory"
+        keys = IdColumns(name for name in TRAJECTORY_KEYS if name in columns)
+        if TRAJECTORY_KEYS[-1] in keys:
+            return keys, "trajectory"
     return user_id, "user"
-
-
-def _trajectory_ids(regions: Any, keys: list[str]) -> NDArray[Any]:
-    """Return one id a trajectory: its number counts within its user. NaN where a key is missing."""
-    try:
-        return np.asarray(regions.groupby(keys, sort=False).ngroup())
-    except TypeError:
-        raise InputTypeError(
-            f"{' and '.join(keys)} hold values that cannot be compared as ids"
-        ) from None

@@ -25,7 +25,8 @@ CENTRE = (9.0, 48.5)
 
 N_DISTRICTS = 24
 POINTS_A_REGION = 12
-_EXTENT = 20_000.0
+EXTENT = 20_000.0
+"""Side of the city, in metres."""
 _WEEK = 7 * 24 * 3600
 
 
@@ -59,11 +60,23 @@ def regions(n_users: int, *, seed: int = 0) -> geopandas.GeoDataFrame:
     import geopandas
     import shapely
 
-    users = _users(n_users, seed)
-    spread = _stream(seed, "places").normal(size=(n_users, POINTS_A_REGION, 2))
-    places = users.home[:, None, :] + users.around_home(spread)
+    home, around = homes_and_roaming(n_users, seed=seed)
+    places = home[:, None, :] + around
     hulls = shapely.convex_hull(shapely.linestrings(places + _centre()))
     return geopandas.GeoDataFrame({"user_id": np.arange(n_users)}, geometry=hulls, crs=grid().crs)
+
+
+def homes_and_roaming(
+    n_users: int, *, seed: int = 0
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what regions are made of, in metres: homes, and places around each.
+
+    Homes are relative to the centre of a city of `EXTENT`, shape (n, 2); places relative to
+    their home, shape (n, points, 2). A region is the hull of its places.
+    """
+    users = _users(n_users, seed)
+    spread = _stream(seed, "places").normal(size=(n_users, POINTS_A_REGION, 2))
+    return users.home, users.around_home(spread)
 
 
 def fixes(n_users: int, *, seed: int = 0, per_user: int = 120) -> pd.DataFrame:
@@ -130,7 +143,7 @@ def _users(n: int, seed: int) -> _Users:
     if n < 0:
         raise InputError(f"n_users must be at least 0, got {n}")
     city = _stream(seed, "districts")
-    middle = np.clip(city.normal(scale=4500.0, size=(N_DISTRICTS, 2)), -_EXTENT / 2, _EXTENT / 2)
+    middle = np.clip(city.normal(scale=4500.0, size=(N_DISTRICTS, 2)), -EXTENT / 2, EXTENT / 2)
     middle[0] = 0.0
     width = city.uniform(400.0, 1600.0, N_DISTRICTS)
     weight = 1.0 / np.arange(1, N_DISTRICTS + 1)
@@ -141,7 +154,7 @@ def _users(n: int, seed: int) -> _Users:
         scatter = _stream(seed, f"{name} place").normal(size=(n, 2))
         district = np.searchsorted(edges, pick[:, 0], side="right")
         crowded = middle[district] + width[district, None] * scatter
-        return np.where(pick[:, 1:] < 0.85, crowded, _EXTENT / 4 * scatter)
+        return np.where(pick[:, 1:] < 0.85, crowded, EXTENT / 4 * scatter)
 
     size = _stream(seed, "size").normal(size=n)
     slim = _stream(seed, "slim").uniform(0.2, 1.0, n)

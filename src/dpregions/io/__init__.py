@@ -1,1 +1,4 @@
-"""Adaptors between files and the library: readers of GPS traces. The core imports none of them."""
+"""Adaptors between the library and the outside: files, databases, GPS traces.
+
+The core imports none of them.
+"""

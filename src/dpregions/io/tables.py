@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 CHUNK_ROWS = 1 << 18
 """Rows of a Parquet file read at once."""
 
+CSV_BLOCK = 1 << 23
+"""Bytes of a CSV file read at once."""
+
 PARQUET = (".parquet", ".pq")
 
 
@@ -64,7 +67,7 @@ class _CleanText(io.RawIOBase):
 
 
 @contextmanager
-def _opened(path: Path, columns: list[str] | None = None) -> Iterator[tuple[Any, Skipped]]:
+def opened(path: Path, columns: list[str] | None = None) -> Iterator[tuple[Any, Skipped]]:
     """Open a Parquet file, or a CSV file whose columns (all, by default) are read as text."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -78,7 +81,7 @@ def _opened(path: Path, columns: list[str] | None = None) -> Iterator[tuple[Any,
             return
         kinds = dict.fromkeys(columns or [], pa.string())
         options = (
-            csv.ReadOptions(block_size=1 << 23),
+            csv.ReadOptions(block_size=CSV_BLOCK),
             csv.ParseOptions(invalid_row_handler=skipped),
             csv.ConvertOptions(column_types=kinds, include_columns=columns),
         )
@@ -107,7 +110,7 @@ def column_types(path: Path, columns: dict[str, str]) -> dict[str, Any]:
     import pyarrow as pa
 
     parquet = path.suffix in PARQUET
-    with _opened(path) as (file, _):
+    with opened(path) as (file, _):
         schema = file.schema_arrow if parquet else file.schema
     # A Parquet file declares its names; what a CSV file has in their place may be a record.
     remedy = (
@@ -176,11 +179,11 @@ def id_type(kinds: dict[Path, Any]) -> Any:
 
 def stream(path: Path, columns: Iterable[str]) -> Iterator[tuple[Any, int]]:
     """Yield a table in chunks of some of its columns, and the rows skipped since the last."""
-    with _opened(path) as (file, _):
+    with opened(path) as (file, _):
         there = (file.schema_arrow if path.suffix in PARQUET else file.schema).names
     wanted = sorted(set(columns) & set(there))
     before = 0
-    with _opened(path, wanted) as (file, skipped):
+    with opened(path, wanted) as (file, skipped):
         parquet = path.suffix in PARQUET
         for batch in file.iter_batches(CHUNK_ROWS, columns=wanted) if parquet else file:
             yield batch, skipped.count - before

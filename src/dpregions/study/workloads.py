@@ -52,7 +52,13 @@ def rectangles(
 
     Placed evenly over the grid, on their side half of the time where they fit.
     """
-    rows, cols = shape_of(share, n_rows, n_cols)
+    return placements(*shape_of(share, n_rows, n_cols), n_rows, n_cols, n, rng)
+
+
+def placements(
+    rows: int, cols: int, n_rows: int, n_cols: int, n: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Return `n` placements of a rectangle of `rows` x `cols` cells, as `rectangles` does."""
     turned = (rng.random(n) < 0.5) & (cols <= n_rows) & (rows <= n_cols)
     height, width = np.where(turned, cols, rows), np.where(turned, rows, cols)
     row0 = rng.integers(0, n_rows - height + 1)

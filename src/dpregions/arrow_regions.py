@@ -1,0 +1,280 @@
+"""Regions as Arrow data: which column holds them, their CRS, and the stream every source becomes.
+
+Owns the reading of Arrow schemas and `RegionStream`, the one form that files and databases
+(`io/`) take before the intake (`regions.py`). No message quotes a value of a row, and Arrow's
+own messages, which may, are never passed on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Iterator
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from dpregions.crs import crs_label, read_crs
+from dpregions.errors import CRSError, InputError, InputTypeError, SourceError
+from dpregions.fixes import UNIT_ATTRIBUTE
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyproj import CRS
+
+T = TypeVar("T")
+Kinds = tuple[type[BaseException], ...]
+
+CHUNK_ROWS = 1 << 16
+"""Rows of a source held at once, users apart."""
+
+GEOMETRY_NAMES = ("geometry", "geom", "wkb")
+"""Names that tell the column of regions where a source does not mark one."""
+
+
+class RegionStream:
+    """Regions on their way from a source to the intake: ids and WKB in batches, read once.
+
+    Anything that takes Arrow takes it (``__arrow_c_stream__``). The column `geometry` holds
+    WKB (geoarrow.wkb, with the CRS), the others the ids. Secret, as the source is.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+    crs : pyproj.CRS or None
+    attrs : dict
+        ``attrs["dpregions_unit"]`` says what one region stands for, where the source does.
+    """
+
+    def __init__(
+        self,
+        batches: Iterator[pyarrow.RecordBatch],
+        schema: pyarrow.Schema,
+        crs: CRS | None,
+        unit: str | None = None,
+    ) -> None:
+        import pyarrow as pa
+
+        described = {"crs": crs.to_json_dict(), "crs_type": "projjson"} if crs else {}
+        metadata = {
+            "ARROW:extension:name": "geoarrow.wkb",
+            "ARROW:extension:metadata": json.dumps(described),
+        }
+        geometry = pa.field("geometry", schema.field("geometry").type, metadata=metadata)
+        self.schema = pa.schema([*(f for f in schema if f.name != "geometry"), geometry])
+        self.crs = crs
+        self.attrs = {} if unit is None else {UNIT_ATTRIBUTE: unit}
+        self._batches: Iterator[pyarrow.RecordBatch] | None = batches
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.schema.names)
+
+    def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
+        """Yield the batches, at most `CHUNK_ROWS` rows each; once."""
+        if self._batches is None:
+            raise InputError("these regions were read already: open the source again")
+        batches, self._batches = self._batches, None
+        return self._in_chunks(batches)
+
+    def _in_chunks(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        for batch in batches:
+            batch = batch.cast(self.schema) if batch.schema != self.schema else batch
+            for start in range(0, batch.num_rows, CHUNK_ROWS):
+                yield batch.slice(start, CHUNK_ROWS)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Export the batches by Arrow's protocol; once."""
+        import pyarrow as pa
+
+        reader = pa.RecordBatchReader.from_batches(self.schema, iter(self))
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def close(self) -> None:
+        """Let go of the file or the connection without reading to the end."""
+        batches, self._batches = self._batches, None
+        if isinstance(batches, Generator):
+            batches.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        """Return the columns and the CRS; nothing is counted."""
+        where = crs_label(self.crs) if self.crs else "no CRS"
+        return f"<RegionStream of {', '.join(self.columns)}, {where}>"
+
+
+def in_our_words(batches: Iterator[T], kinds: Kinds, error: Exception) -> Iterator[T]:
+    """Yield batches; where reading fails in a known way raise `error`, and keep nothing else.
+
+    Raised outside the handler: not even the error's context may hold a record or a password.
+    """
+    while True:
+        try:
+            batch = next(batches, None)
+        except kinds:
+            break
+        if batch is None:
+            return
+        yield batch
+    raise error
+
+
+def attempt(call: Callable[[], T], kinds: Kinds, error: Exception) -> T:
+    """Return what a call does; where it fails in a known way raise `error`, without context."""
+    try:
+        return call()
+    except kinds:
+        pass
+    raise error
+
+
+def arrow_reader(regions: Any) -> pyarrow.RecordBatchReader:
+    """Return a reader of Arrow data; data without columns becomes the column 'geometry'."""
+    import pyarrow as pa
+
+    try:
+        if not hasattr(regions, "__arrow_c_stream__"):
+            field = pa.field(_FieldOf(regions)).with_name("geometry")
+            return pa.table([pa.array(regions)], schema=pa.schema([field])).to_reader()
+        try:
+            return pa.RecordBatchReader.from_stream(regions)
+        except pa.ArrowInvalid:  # a stream without columns
+            return pa.table({"geometry": pa.chunked_array(regions)}).to_reader()
+    except (pa.ArrowException, TypeError):
+        # Not Arrow's own message: it may quote a record.
+        raise InputTypeError(
+            f"regions of type {type(regions).__name__} cannot be read as Arrow data: give WKB in "
+            f"a column, or a GeoDataFrame (geopandas.GeoDataFrame(..., geometry=...))"
+        ) from None
+
+
+class _FieldOf:
+    """An Arrow array's type with its metadata: the CRS is there, and `pa.array` drops it."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __arrow_c_schema__(self) -> Any:
+        return self._array.__arrow_c_array__()[0]
+
+
+def arrow_batches(reader: Any) -> Iterator[pyarrow.RecordBatch]:
+    """Yield the batches of a reader; what fails on the way is said in our words."""
+    if isinstance(reader, RegionStream):
+        return iter(reader)
+    error = SourceError("the Arrow stream failed while it was read: nothing was released")
+    return in_our_words(iter(reader), arrow_errors(), error)
+
+
+def arrow_errors() -> Kinds:
+    """Return what a reader of Arrow data raises when its source fails: quotes of records too."""
+    import pyarrow as pa
+
+    return (pa.ArrowException, OSError)
+
+
+def plain_column(column: Any) -> Any:
+    """Return a column in a plain layout: an extension's storage, a dictionary's values."""
+    import pyarrow as pa
+
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = column.cast(column.type.storage_type)
+    kind = plain_type(column.type)
+    return column if column.type == kind else column.cast(kind)
+
+
+def plain_type(kind: Any) -> Any:
+    """Return the type of a column in a plain layout."""
+    import pyarrow as pa
+
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    # Not all of Arrow's functions take the layout of views, which Polars exports.
+    views = {pa.binary_view(): pa.large_binary(), pa.string_view(): pa.large_string()}
+    return views.get(kind, kind)
+
+
+def geometry_field(schema: pyarrow.Schema, wanted: str | None = None) -> tuple[str, CRS | None]:
+    """Return the WKB column of an Arrow schema (the wanted one, if any is) and its CRS."""
+    if wanted is not None:
+        one_column(wanted, schema.names, "geometry")
+    for field in schema if wanted is None else [schema.field(wanted)]:
+        meta = field.metadata or {}
+        extension = meta.get(b"ARROW:extension:name", b"").decode()
+        extension = extension or getattr(field.type, "extension_name", "")
+        if extension in ("geoarrow.wkb", "ogc.wkb"):
+            described = meta.get(b"ARROW:extension:metadata", b"")
+            crs = json.loads(described).get("crs") if described else None
+            return field.name, None if crs is None else read_crs(crs)
+        if extension.startswith("geoarrow."):
+            raise InputTypeError(
+                f"column {field.name!r} is {extension}: give WKB (geoarrow.wkb) instead"
+            )
+    geo = (schema.metadata or {}).get(b"geo")
+    geoparquet = json.loads(geo) if geo else {}
+    if not isinstance(geoparquet, dict):
+        raise InputTypeError("the schema's metadata 'geo' cannot be read: it is no GeoParquet")
+    if geoparquet and wanted in (None, *geoparquet["columns"]):
+        return _geoparquet_field(geoparquet, wanted or geoparquet["primary_column"], schema.names)
+    binary = [f.name for f in schema if is_binary(f.type) and wanted in (None, f.name)]
+    named = [name for name in GEOMETRY_NAMES if name in binary]
+    if len(binary) == 1 or named:
+        return (named or binary)[0], None
+    if wanted is not None:
+        raise InputTypeError(
+            f"geometry={wanted!r} holds {schema.field(wanted).type}, which is no WKB"
+        )
+    raise InputTypeError(
+        f"no WKB column among {', '.join(schema.names)}: one binary column is needed, or one "
+        f"named 'geometry'"
+    )
+
+
+def _geoparquet_field(geo: dict[str, Any], name: str, names: list[str]) -> tuple[str, CRS | None]:
+    if name not in names:
+        raise InputTypeError(f"the geometry column {name!r} is not among {', '.join(names)}")
+    column = geo["columns"][name]
+    if column.get("encoding") != "WKB":
+        raise InputTypeError(
+            f"column {name!r} is encoded as {column.get('encoding')}: give WKB instead"
+        )
+    crs = column.get("crs", "OGC:CRS84")  # the format's default where the key is absent
+    return name, None if crs is None else read_crs(crs)
+
+
+def is_binary(kind: Any) -> bool:
+    """Say whether an Arrow type holds bytes."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    checks = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
+    return any(check(kind) for check in checks)
+
+
+def one_column(name: str, columns: list[Any], argument: str) -> None:
+    """Refuse a name that no column has, or several."""
+    times = list(columns).count(name)
+    if times == 1:
+        return
+    remedy = " Use user_id=None if each row is its own user" if argument == "user_id" else ""
+    if times > 1:
+        raise InputError(f"{argument}={name!r} names several columns: rename all but one")
+    raise InputError(
+        f"{argument}={name!r} is no column: there are {', '.join(map(str, columns))}.{remedy}"
+    )
+
+
+def one_crs(carried: CRS | None, stated: CRS | None) -> CRS | None:
+    """Return the CRS that regions carry or that was stated for them; refuse two that differ."""
+    if carried is not None and stated is not None and carried != stated:
+        raise CRSError(
+            f"regions carry {crs_label(carried)}, but crs={crs_label(stated)} was given: "
+            f"leave crs out, and they are reprojected to the grid's"
+        )
+    return stated if carried is None else carried

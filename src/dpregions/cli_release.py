@@ -1,0 +1,257 @@
+"""`dpregions release`: a source of regions -> a release file, paid for from a ledger.
+
+Owns the command: everything that can be refused is refused before any budget is spent, and what
+is spent is said, also when the rest fails. Prints nothing that was counted in the data.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tempfile
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpregions.cli_options import (
+    Around,
+    AsJson,
+    Cell,
+    GridFile,
+    NeighbourChoice,
+    Side,
+    in_options,
+    notes,
+    read_epsilon,
+    read_grid,
+    read_length,
+    refuse_output,
+    stages,
+)
+from dpregions.errors import InputError, LedgerError, LedgerUnavailableError
+
+if TYPE_CHECKING:
+    from dpregions.grid import Grid
+    from dpregions.ledger import Ledger
+    from dpregions.releases import Release
+
+
+class MethodChoice(StrEnum):
+    """The mechanism."""
+
+    footprint = "footprint"
+    paper = "paper"
+
+
+class OversizeChoice(StrEnum):
+    """What becomes of regions that are too long."""
+
+    shrink = "shrink"
+    drop = "drop"
+
+
+def release(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="Regions: GeoParquet, GeoPackage, CSV, ..., or postgresql://host/database.",
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Release file to write.")],
+    epsilon: Annotated[str, typer.Option(help="The privacy loss: 1, 0.5 or 1/3.")],
+    max_diameter: Annotated[
+        str,
+        typer.Option(help="Largest diameter of a region: 2km, or a number in units of the CRS."),
+    ],
+    grid: GridFile = None,
+    around: Around = None,
+    side: Side = None,
+    cell: Cell = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="The budget ledger that pays, see 'dpregions budget'.")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Name of the data set in the ledger; published.")
+    ] = None,
+    method: Annotated[MethodChoice, typer.Option(help="The mechanism.")] = MethodChoice.footprint,
+    neighbours: Annotated[
+        NeighbourChoice, typer.Option(help="What epsilon is about.")
+    ] = NeighbourChoice.add_remove,
+    user_id: Annotated[
+        str | None, typer.Option(help="Column of users, each counted once; by default user_id.")
+    ] = None,
+    each_row: Annotated[
+        bool, typer.Option("--each-row", help="Instead of --user-id: protect single rows only.")
+    ] = False,
+    crs: Annotated[str | None, typer.Option(help="CRS of regions that carry none.")] = None,
+    sql: Annotated[str | None, typer.Option(help="For databases: the query.")] = None,
+    layer: Annotated[str | None, typer.Option(help="The layer, in a file with several.")] = None,
+    geometry: Annotated[
+        str | None, typer.Option(help="Column of regions, if there are several.")
+    ] = None,
+    lon: Annotated[str | None, typer.Option(help="For CSV: column of longitudes.")] = None,
+    lat: Annotated[str | None, typer.Option(help="For CSV: column of latitudes.")] = None,
+    oversize: Annotated[
+        OversizeChoice, typer.Option(help="What becomes of longer regions.")
+    ] = OversizeChoice.shrink,
+    workload: Annotated[
+        str | None,
+        typer.Option(help="Sizes of the rectangles that matter: 1km,2kmx4km. By default all."),
+    ] = None,
+    covert: Annotated[
+        bool, typer.Option("--covert", help="Whole counts only: no estimates, no intervals.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the output if it is there.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Publish regions once, under differential privacy.
+
+    Choose the area, --max-diameter and --epsilon without looking at the data.
+    With --ledger and --dataset, epsilon is debited before noise is drawn, and
+    over budget is refused.
+
+    Example: dpregions release regions.parquet -o city.parquet --epsilon 1
+    --max-diameter 2km --around 9.0,48.5 --side 20km --cell 1km
+    --ledger city.ledger --dataset taxis
+    """
+    area = read_grid(grid, around, side, cell)
+    terms = {
+        "epsilon": read_epsilon(epsilon),
+        "max_diameter": read_length(max_diameter),
+        "method": method.value,
+        "neighbours": neighbours.value,
+        "oversize": oversize.value,
+        "workload": None if workload is None else _read_workload(workload),
+        "covert": covert,
+    }
+    asked = {
+        "user_id": _read_users(user_id, each_row),
+        "crs": crs,
+        "sql": sql,
+        "layer": layer,
+        "geometry": geometry,
+        "lon": lon,
+        "lat": lat,
+    }
+    inputs = [path for path in (Path(source), grid, ledger) if path is not None]
+    _refuse_output(output, inputs, overwrite)
+    if (ledger is None) != (dataset is None):
+        raise InputError("--ledger and --dataset go together: give both, or neither")
+    try:
+        with in_options(), notes():
+            made, checksum = _publish(source, asked, area, terms, output, ledger, dataset)
+    except BaseException as error:
+        for note in getattr(error, "__notes__", ()):
+            typer.echo(f"dpregions: {note}", err=True)
+        raise
+    if ledger is None:
+        typer.echo("budget not recorded: give --ledger and --dataset to keep account", err=True)
+    _print_result(made, output, checksum, as_json)
+
+
+def _publish(
+    source: str,
+    asked: dict[str, Any],
+    area: Grid,
+    terms: dict[str, Any],
+    output: Path,
+    ledger: Path | None,
+    dataset: str | None,
+) -> tuple[Release, str | None]:
+    """Return the release, once it is saved, and the checksum that the ledger has of its file."""
+    from dpregions.io.sources import open_regions
+    from dpregions.ledger import Ledger
+    from dpregions.releases import Terms
+    from dpregions.releases import release as make
+
+    Terms(grid=area, **terms)  # refuses what it can before the source is opened
+    book = None if ledger is None else Ledger(ledger)
+    paid = {"user_id": asked["user_id"], "ledger": book, "dataset": dataset}
+    with stages() as stage:
+        stage("opening the source")
+        with open_regions(source, **asked) as regions:
+            stage("counting, noise and fit")
+            made = make(regions, area, **terms, **paid)
+        stage("saving")
+        try:
+            made.save(output)
+        except BaseException as error:
+            error.add_note(
+                f"epsilon {made.budget} is spent, and the release was not saved to {output}"
+            )
+            raise
+    if book is None or made.ledger_entry is None:
+        return made, None
+    return made, _tell_saved(book, made.ledger_entry, output)
+
+
+def _tell_saved(ledger: Ledger, entry: str, output: Path) -> str | None:
+    """Record the file in the ledger; it is saved and paid for even if that fails."""
+    try:
+        return ledger.mark_saved(entry, output)
+    except (LedgerError, LedgerUnavailableError) as error:
+        typer.echo(f"dpregions: {output} is saved, but not noted in its ledger: {error}", err=True)
+        return None
+
+
+def _read_users(user_id: str | None, each_row: bool) -> str | None:
+    if each_row and user_id is not None:
+        raise InputError("give one of --user-id and --each-row: a row counts, or a user does")
+    return None if each_row else user_id or "user_id"
+
+
+def _read_workload(text: str) -> list[Any]:
+    """Return the sizes of --workload: sides, or pairs of a width and a height."""
+    sizes: list[Any] = []
+    for size in text.split(","):
+        sides = [read_length(side.strip()) for side in size.split("x")]
+        if len(sides) > 2 or "" in sides:
+            raise InputError(
+                f"--workload {text} is no list of sizes: write sides, or widths and heights, for "
+                f"example 1km,2kmx4km"
+            )
+        sizes.append(sides[0] if len(sides) == 1 else tuple(sides))
+    return sizes
+
+
+def _refuse_output(output: Path, inputs: list[Path], overwrite: bool) -> None:
+    """Refuse an output that cannot be written, before any budget is spent on it."""
+    refuse_output(output, inputs)
+    if output.exists() and not overwrite:
+        raise InputError(
+            f"--output {output} is there already, and may be a release that budget was spent on: "
+            f"choose another name, or give --overwrite"
+        )
+    try:
+        with tempfile.TemporaryFile(dir=output.absolute().parent):
+            pass
+    except OSError as error:
+        raise InputError(f"--output {output} cannot be written: {error.strerror}") from None
+
+
+def _print_result(made: Release, output: Path, checksum: str | None, as_json: bool) -> None:
+    if as_json:
+        facts = {
+            "output": str(output),
+            "method": made.method,
+            "epsilon": str(made.budget),
+            "unit": made.unit,
+            "neighbours": made.neighbours,
+            "max_diameter": made.max_diameter,
+            "covert": made.signed is None,
+            "ledger_entry": made.ledger_entry,
+            "sha256": checksum,
+            "statement": made.describe(),
+        }
+        typer.echo(json.dumps(facts))
+        return
+    wanted = ("Privacy:", "Enforced:", "Ledger:")
+    lines = [line for line in made.describe().splitlines() if line.startswith(wanted)]
+    typer.echo("\n".join([f"Wrote {output}, which may be published.", *lines]))
+    file, area = shlex.quote(str(output)), " ".join(map(repr, made.grid.bounds))
+    typer.echo(f"Next: dpregions describe {file}\nNext: dpregions query {file} {area}")

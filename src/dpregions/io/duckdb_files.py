@@ -1,0 +1,90 @@
+"""DuckDB files, and DuckDB's SQL over other files, through its Arrow stream.
+
+The database is opened read-only, and no extension is installed or loaded: a geometry is of the
+core type GEOMETRY, or WKB in a BLOB. DuckDB's messages are never passed on: they may quote SQL
+and records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dpregions.arrow_regions import (
+    Kinds,
+    RegionStream,
+    arrow_errors,
+    attempt,
+    geometry_field,
+    in_our_words,
+)
+from dpregions.errors import InputError, InputTypeError, MissingExtraError, SourceError
+from dpregions.io.requests import Request
+from dpregions.io.sql import chosen_geometry, query_of
+
+IN_MEMORY = ("", ":memory:")
+
+
+def open_duckdb(place: str, request: Request) -> RegionStream:
+    """Open a query on a DuckDB file, or on none (``duckdb://``) for SQL that reads files."""
+    try:
+        import duckdb
+    except ImportError:
+        raise MissingExtraError("DuckDB", "db") from None
+    request.refuse_useless("DuckDB", "sql")
+    sql = query_of(request, "DuckDB")
+    errors: Kinds = (duckdb.Error, *arrow_errors())
+    connection = _connect(duckdb, place)
+    refused = InputError(
+        "DuckDB refused the SQL: try it in DuckDB itself. It must be one SELECT, without "
+        "functions of an extension: the geometry as GEOMETRY or WKB"
+    )
+    table = attempt(lambda: connection.sql(f"SELECT * FROM ({sql}\n) AS regions"), errors, refused)
+    if table is None:
+        raise refused
+    names, types = list(table.columns), [kind.id for kind in table.types]
+    ids = request.id_columns(names)
+    found = [n for n, kind in zip(names, types, strict=True) if kind in ("geometry", "blob")]
+    if request.geometry in names and request.geometry not in found:
+        kind = types[names.index(request.geometry)]
+        raise InputTypeError(
+            f"geometry={request.geometry!r} is of type {kind.upper()}: return a GEOMETRY, for "
+            f"example {request.geometry}::GEOMETRY of WKT, or WKB in a BLOB"
+        )
+    marked = [n for n, kind in zip(names, types, strict=True) if kind == "geometry"]
+    geometry = chosen_geometry(request.geometry, names, marked, found)
+    quoted = ", ".join('"{}"'.format(name.replace('"', '""')) for name in [*ids, geometry])
+    failed = SourceError("DuckDB failed while it read the regions: nothing was released")
+    batches = in_our_words(_batches(connection, table.project(quoted), request), errors, failed)
+    schema = next(batches)
+    _, carried = geometry_field(schema, geometry)
+    return request.stream(batches, schema, ids, geometry, carried)
+
+
+def _connect(duckdb: Any, place: str) -> Any:
+    nothing_loaded = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    if place in IN_MEMORY:
+        return duckdb.connect(config=nothing_loaded)
+    if not Path(place).is_file():
+        raise InputError(f"{place}: there is no such DuckDB file")
+    return attempt(
+        lambda: duckdb.connect(place, read_only=True, config=nothing_loaded),
+        (duckdb.Error,),
+        InputError(
+            f"{place} cannot be opened as a DuckDB file: it is damaged, of another format, or "
+            f"open elsewhere. A connection of your own can be used: open_regions(connection.sql(..."
+            f"))"
+        ),
+    )
+
+
+def _batches(connection: Any, table: Any, request: Request) -> Iterator[Any]:
+    """Yield the schema, then the batches; how much is still to come is not known."""
+    import pyarrow as pa
+
+    with connection:
+        reader = pa.RecordBatchReader.from_stream(table)
+        yield reader.schema
+        yield from reader
+    request.show(1.0)

@@ -1,0 +1,50 @@
+"""GeoParquet, and plain Parquet with a column of WKB, by row groups."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpregions import arrow_regions
+from dpregions.arrow_regions import (
+    RegionStream,
+    arrow_errors,
+    attempt,
+    geometry_field,
+    in_our_words,
+)
+from dpregions.errors import InputError
+from dpregions.io.requests import Request, stated_unit
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+def open_geoparquet(path: Path, request: Request) -> RegionStream:
+    """Open a Parquet file of regions; its own metadata say the CRS and the unit."""
+    import pyarrow.parquet as pq
+
+    request.refuse_useless("GeoParquet")
+    damaged = InputError(f"{path} is cut short, damaged or not Parquet")
+    file = attempt(lambda: pq.ParquetFile(path), arrow_errors(), damaged)
+    schema = file.schema_arrow
+    unit = stated_unit(schema)
+    ids = request.id_columns(schema.names, unit)
+    geometry, carried = attempt(
+        lambda: geometry_field(schema, request.geometry),
+        (json.JSONDecodeError, UnicodeDecodeError, KeyError, AttributeError),
+        InputError(f"{path}: what it says of its geometry (the key 'geo') cannot be read"),
+    )
+    batches = in_our_words(_batches(file, [*ids, geometry], request), arrow_errors(), damaged)
+    return request.stream(batches, schema, ids, geometry, carried, unit)
+
+
+def _batches(file: Any, columns: list[str], request: Request) -> Iterator[pyarrow.RecordBatch]:
+    done, total = 0, max(1, file.metadata.num_rows)
+    with file:
+        for batch in file.iter_batches(arrow_regions.CHUNK_ROWS, columns=columns):
+            done += batch.num_rows
+            yield batch
+            request.show(done / total)

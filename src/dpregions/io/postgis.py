@@ -1,0 +1,290 @@
+"""PostGIS by SQLAlchemy URL and SQL: a read-only transaction, a cursor on the server, chunks.
+
+Nothing that a driver says is passed on, nor kept as an error's cause or context: it may hold
+the URL with its password, the SQL, and records. Our messages name the host and the database.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from dpregions import arrow_regions
+from dpregions.arrow_regions import RegionStream, attempt
+from dpregions.crs import read_crs
+from dpregions.errors import (
+    CRSError,
+    DPRegionsError,
+    InputError,
+    InputTypeError,
+    MissingExtraError,
+    SourceError,
+)
+from dpregions.io.requests import Request
+from dpregions.io.sql import chosen_geometry, query_of
+
+if TYPE_CHECKING:
+    import pyarrow
+    import sqlalchemy
+    from pyproj import CRS
+
+_SRID_FLAG = 0x20000000
+_INTEGERS = ("int2", "int4", "int8")
+_GEOMETRIES = ("geometry", "geography")
+
+_STATES = {
+    "28": "it refused the login",
+    "3D": "there is no such database",
+    "42501": "the user may not read it",
+    "42P01": "there is no such table",
+    "42703": "there is no such column",
+    "42883": "there is no such function or operator",
+    "42601": "its syntax is wrong",
+    "25": "it writes, and only reading is allowed",
+    "57014": "it was cancelled, or took longer than the server allows",
+}
+"""What the first characters of an SQLSTATE mean, as far as a user can do something about it."""
+
+
+def open_postgis(url: str, request: Request) -> RegionStream:
+    """Open a query on a PostGIS database."""
+    try:
+        import sqlalchemy
+    except ImportError:
+        raise MissingExtraError("SQLAlchemy", "db") from None
+    request.refuse_useless("PostGIS", "sql")
+    sql = query_of(request, "PostGIS")
+    database = Database.at(sqlalchemy, url)
+    query = database.asked(
+        lambda connection: _query(connection, sql, request), "refused the SQL", InputError
+    )
+    rows = database.chunks(query.sql, arrow_regions.CHUNK_ROWS)
+    first, crs = _first_chunk(rows)
+    batches = _batches(first, rows, query, crs, request)
+    schema = _schema(query)
+    carried = _carried(crs, request.crs)
+    return request.stream(batches, schema, query.ids, "geometry", carried)
+
+
+class Query(NamedTuple):
+    """The SQL that is sent: the user's in brackets, and of its columns the needed ones."""
+
+    sql: str
+    ids: list[str]
+    whole_numbers: list[bool]
+    geometry: str
+
+
+class Database:
+    """A database that answers or fails in our words."""
+
+    def __init__(self, engine: sqlalchemy.Engine, name: str) -> None:
+        self._connection: sqlalchemy.Connection | None = None
+        self._result: sqlalchemy.CursorResult[Any] | None = None
+        self._engine, self.name = engine, name
+
+    @classmethod
+    def at(cls, sqlalchemy: Any, url: str) -> Database:
+        """Return the database at a URL, which is not connected to yet."""
+        bad = InputError(
+            "the database's URL cannot be read: write postgresql://USER@HOST:PORT/DATABASE. In a "
+            "password, @ is written %40, : is %3A and / is %2F"
+        )
+        # Two of them: the part of a password after the first would pass for the host.
+        parsed = None if url.count("@") > 1 else _parsed(sqlalchemy, url)
+        if parsed is None:
+            raise bad
+        if parsed.drivername in ("postgresql", "postgres"):
+            parsed = parsed.set(drivername="postgresql+psycopg")
+        if parsed.drivername == "postgresql+psycopg" and "connect_timeout" not in parsed.query:
+            parsed = parsed.update_query_dict({"connect_timeout": "10"})
+        host = parsed.host or "this machine"
+        port = f":{parsed.port}" if parsed.port else ""
+        name = f"{parsed.database or 'the database'} at {host}{port}"
+        if not re.fullmatch(r"[\w .:\-]+", name):
+            raise bad
+        missing = MissingExtraError("the database driver that the URL names", "db")
+        engine = attempt(
+            lambda: attempt(
+                lambda: sqlalchemy.create_engine(parsed, poolclass=sqlalchemy.NullPool),
+                (ImportError,),
+                missing,
+            ),
+            (sqlalchemy.exc.SQLAlchemyError, TypeError),
+            bad,
+        )
+        return cls(engine, name)
+
+    def asked(
+        self,
+        question: Callable[[sqlalchemy.Connection], Any],
+        failing: str,
+        kind: type[DPRegionsError] = SourceError,
+    ) -> Any:
+        """Return the answer to a question; raise ours, without context, where it fails."""
+        import sqlalchemy
+
+        # A driver raises more than SQLAlchemy wraps, so all but our own errors are meant here.
+        state, own, lost = None, None, "is down, cannot be reached or refused the login"
+        connected = False
+        try:
+            if self._connection is None:
+                self._connection = self._engine.connect().execution_options(
+                    postgresql_readonly=True, no_parameters=True
+                )
+            connected, lost = True, "dropped the connection: nothing was released"
+            return question(self._connection)
+        except DPRegionsError as error:
+            own = error
+        except sqlalchemy.exc.DBAPIError as error:
+            state = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
+            connected = connected and not error.connection_invalidated and state != "57P01"
+        except Exception:
+            connected = False
+        self.close()
+        if own is not None:
+            raise own
+        meaning = next((_STATES[s] for s in _STATES if (state or "").startswith(s)), None)
+        if not connected and meaning is None:
+            raise SourceError(f"{self.name} {lost}")
+        known = f" (SQLSTATE {state}{f': {meaning}' if meaning else ''})" if state else ""
+        raise kind(f"{self.name} {failing}{known}")
+
+    def chunks(self, sql: str, size: int) -> Iterator[list[Any]]:
+        """Yield the rows of a query from a cursor on the server."""
+        options = {"stream_results": True, "max_row_buffer": size}
+        try:
+            self._result = result = self.asked(
+                lambda connection: connection.execution_options(**options).exec_driver_sql(sql),
+                "refused the SQL",
+                InputError,
+            )
+            failing = "failed while it sent the regions"
+            while rows := self.asked(lambda _: result.fetchmany(size), failing):
+                yield rows
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Let go of the connection and of a cursor on it, whatever state they are in."""
+        for open_one in (self._result, self._connection):
+            if open_one is not None:
+                with suppress(Exception):
+                    open_one.close()
+        self._result = self._connection = None
+        self._engine.dispose()
+
+
+def _parsed(sqlalchemy: Any, url: str) -> Any:
+    try:
+        return sqlalchemy.make_url(url)
+    except (sqlalchemy.exc.ArgumentError, ValueError):
+        return None
+
+
+def _query(connection: sqlalchemy.Connection, sql: str, request: Request) -> Query:
+    """Look at the columns that the SQL returns, without running it to the end."""
+    found = connection.exec_driver_sql("SELECT oid, typname FROM pg_type").all()
+    type_names = {int(oid): str(name) for oid, name in found}
+    result = connection.exec_driver_sql(f"SELECT * FROM ({sql}\n) AS regions LIMIT 0")
+    described: Any = result.cursor.description if result.cursor is not None else ()
+    names = [str(column[0]) for column in described]
+    kinds = [type_names.get(column[1], "") for column in described]
+    result.close()
+    ids = request.id_columns(names)
+    marked = [n for n, kind in zip(names, kinds, strict=True) if kind in _GEOMETRIES]
+    possible = [n for n, kind in zip(names, kinds, strict=True) if kind == "bytea"]
+    geometry = chosen_geometry(request.geometry, names, marked, possible)
+    kind = kinds[names.index(geometry)]
+    if geometry not in marked and kind != "bytea":
+        raise InputTypeError(
+            f"geometry={geometry!r} is of type {kind or 'unknown'}: return a geometry, for example "
+            f"ST_GeomFromText({geometry}, 4326) of WKT, or WKB (bytea)"
+        )
+    if geometry in ids:
+        raise InputError(f"user_id={request.user_id!r} is the column of regions: name another")
+    quote = connection.dialect.identifier_preparer.quote_identifier
+    whole = [kinds[names.index(name)] in _INTEGERS for name in ids]
+    columns = [quote(n) if w else f"{quote(n)}::text" for n, w in zip(ids, whole, strict=True)]
+    sent = f"SELECT {', '.join([*columns, quote(geometry)])} FROM ({sql}\n) AS regions"
+    return Query(sent, ids, whole, geometry)
+
+
+def _first_chunk(rows: Iterator[list[Any]]) -> tuple[list[list[Any]], int]:
+    """Return chunks up to the first that has a geometry, and its SRID: the stream needs its CRS."""
+    chunks: list[list[Any]] = []
+    for chunk in rows:
+        chunks.append(chunk)
+        srids = [srid for _, srid in map(_wkb, (row[-1] for row in chunk)) if srid is not None]
+        if srids:
+            return chunks, srids[0]
+    return chunks, 0
+
+
+def _wkb(value: Any) -> tuple[bytes | None, int | None]:
+    """Return a geometry as WKB, and its SRID: 0 where it has none, None where it is null."""
+    if isinstance(value, str):  # of type geometry: EWKB in hexadecimal digits
+        try:
+            value = bytes.fromhex(value)
+        except ValueError:
+            return None, None
+    if value is None or len(value) < 5:
+        return None, None
+    value = bytes(value)
+    order: Literal["little", "big"] = "little" if value[0] == 1 else "big"
+    kind = int.from_bytes(value[1:5], order)
+    if not kind & _SRID_FLAG or len(value) < 9:
+        return value, 0
+    plain = (kind & ~_SRID_FLAG).to_bytes(4, order)
+    return value[:1] + plain + value[9:], int.from_bytes(value[5:9], order)
+
+
+def _batches(
+    first: list[list[Any]],
+    rows: Iterator[list[Any]],
+    query: Query,
+    srid: int,
+    request: Request,
+) -> Iterator[pyarrow.RecordBatch]:
+    import pyarrow as pa
+
+    schema = _schema(query)
+
+    def batch(chunk: list[Any]) -> pyarrow.RecordBatch:
+        found = [_wkb(row[-1]) for row in chunk]
+        if any(own not in (None, srid) for _, own in found):
+            raise CRSError(
+                "the SQL returns geometries of several SRIDs: transform them to one, for example "
+                "ST_Transform(geom, 4326)"
+            )
+        ids = [[row[i] for row in chunk] for i in range(len(query.ids))]
+        arrays = [pa.array(column, schema.field(i).type) for i, column in enumerate(ids)]
+        geometry = pa.array([wkb for wkb, _ in found], pa.binary())
+        return pa.record_batch([*arrays, geometry], schema=schema)
+
+    while first:
+        yield batch(first.pop(0))
+    for chunk in rows:
+        yield batch(chunk)
+    request.show(1.0)  # how many rows there are is not known before
+
+
+def _schema(query: Query) -> pyarrow.Schema:
+    import pyarrow as pa
+
+    kinds = [pa.int64() if whole else pa.large_string() for whole in query.whole_numbers]
+    fields = [pa.field(name, kind) for name, kind in zip(query.ids, kinds, strict=True)]
+    return pa.schema([*fields, pa.field("geometry", pa.binary())])
+
+
+def _carried(srid: int, stated: CRS | None) -> CRS | None:
+    if srid == 0:
+        return None
+    try:
+        return read_crs(f"EPSG:{srid}")
+    except CRSError:
+        if stated is not None:
+            return None
+    raise CRSError(f"SRID {srid} is no EPSG code that pyproj knows: state the CRS by crs=")

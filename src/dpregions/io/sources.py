@@ -1,0 +1,153 @@
+"""`open_regions`: one call for every source of regions.
+
+Owns the choice of the adaptor. Whatever is wrong with a source is said when it is opened or
+read, so before any noise is drawn, and never in the words of a driver: those may quote records,
+SQL or passwords.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from dpregions.arrow_regions import RegionStream, arrow_batches, arrow_reader, geometry_field
+from dpregions.crs import read_crs
+from dpregions.errors import InputError, InputTypeError
+from dpregions.io.requests import Request, stated_unit
+
+VECTOR = (".gpkg", ".fgb", ".geojson", ".json", ".shp", ".zip")
+GEOPARQUET = (".parquet", ".pq", ".geoparquet")
+CSV = (".csv", ".csv.gz")
+DUCKDB = (".duckdb", ".ddb", ".db")
+
+_KNOWN = (
+    "GeoParquet (.parquet), GeoPackage (.gpkg), FlatGeobuf (.fgb), GeoJSON (.geojson), "
+    "Shapefile (.shp, .zip), CSV (.csv, .csv.gz), DuckDB (.duckdb, .db, with sql=...), "
+    "postgresql://... and duckdb:///... URLs"
+)
+
+
+def open_regions(
+    source: Any,
+    *,
+    sql: str | None = None,
+    layer: str | None = None,
+    geometry: str | None = None,
+    user_id: str | None = "user_id",
+    crs: Any = None,
+    lon: str | None = None,
+    lat: str | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> RegionStream:
+    """Open a file, a database or an Arrow stream of regions, to be read in chunks.
+
+    Parameters
+    ----------
+    source : path, URL or Arrow data
+        GeoParquet, GeoPackage, FlatGeobuf, GeoJSON, Shapefile (also zipped), CSV with WKT or
+        with longitude and latitude, a DuckDB file or ``duckdb:///file.db``, PostGIS as
+        ``postgresql://host/database``, or anything with ``__arrow_c_stream__``.
+    sql : str, optional
+        The query, for databases: it returns a geometry column and the users.
+    layer : str, optional
+        The layer, in a file with several.
+    geometry : str, optional
+        The column of regions. By default the one that the source marks as geometry.
+    user_id : str or None
+        The column of user ids, under which `release` finds them. None: each row is its own
+        user.
+    crs : optional
+        The CRS of a source that carries none.
+    lon, lat : str, optional
+        For CSV: the columns of places, in degrees (WGS 84) unless `crs` is given. Each row is
+        then a point.
+    progress : callable, optional
+        Called with the share of the source that was read, 0 to 1.
+
+    Returns
+    -------
+    RegionStream
+        For `release` and `EulerHistogram.from_regions`; can be read once. Only the columns
+        above are read.
+
+    Examples
+    --------
+    >>> import dpregions as dpr
+    >>> dpr.synthetic.regions(50).to_parquet("city.parquet")
+    >>> regions = dpr.open_regions("city.parquet")
+    >>> regions
+    <RegionStream of user_id, geometry, EPSG:32632>
+    >>> release = dpr.release(regions, dpr.synthetic.grid(), epsilon=1, max_diameter="2km")
+    """
+    names = {"sql": sql, "layer": layer, "geometry": geometry, "user_id": user_id}
+    for name, value in {**names, "lon": lon, "lat": lat}.items():
+        if value is not None and not isinstance(value, str):
+            raise InputTypeError(f"{name} must be text, got {type(value).__name__}")
+    if (lon is None) != (lat is None):
+        raise InputError("lon and lat go together: name both columns")
+    stated = None if crs is None else read_crs(crs)
+    request = Request(user_id, geometry, stated, sql, layer, lon, lat, progress)
+    if isinstance(source, str) and re.match(r"[a-z][a-z0-9+]+://", source, re.I):
+        return _open_url(source, request)
+    if isinstance(source, str | PathLike):
+        return _open_file(Path(source), request)
+    return _open_arrow(source, request)
+
+
+def _open_url(url: str, request: Request) -> RegionStream:
+    scheme = url.partition("://")[0].lower()
+    if scheme.partition("+")[0] in ("postgresql", "postgres"):
+        from dpregions.io.postgis import open_postgis
+
+        return open_postgis(url, request)
+    if scheme == "duckdb":
+        from dpregions.io.duckdb_files import open_duckdb
+
+        return open_duckdb(url.partition("://")[2].removeprefix("/"), request)
+    # The URL itself may hold a password.
+    raise InputError(f"a source at {scheme}:// cannot be opened; there are {_KNOWN}")
+
+
+def _open_file(path: Path, request: Request) -> RegionStream:
+    name = path.name.lower()
+    if not name.endswith((*VECTOR, *GEOPARQUET, *CSV, *DUCKDB)):
+        raise InputError(f"{path}: its name does not tell its format; there are {_KNOWN}")
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file")
+    if path.stat().st_size == 0:
+        raise InputError(f"{path} is empty: was it written to the end?")
+    if name.endswith(GEOPARQUET):
+        from dpregions.io.geoparquet import open_geoparquet
+
+        return open_geoparquet(path, request)
+    if name.endswith(CSV):
+        from dpregions.io.csv_regions import open_csv
+
+        return open_csv(path, request)
+    if name.endswith(DUCKDB):
+        from dpregions.io.duckdb_files import open_duckdb
+
+        return open_duckdb(str(path), request)
+    from dpregions.io.vector_files import open_vector
+
+    return open_vector(path, request)
+
+
+def _open_arrow(source: Any, request: Request) -> RegionStream:
+    if not (hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__")):
+        raise InputTypeError(
+            f"a source is a path, a URL or Arrow data, not {type(source).__name__}"
+        )
+    if hasattr(source, "set_crs"):
+        raise InputTypeError(
+            f"a {type(source).__name__} is no source to be opened: pass it on as it is"
+        )
+    request.refuse_useless("Arrow data")
+    reader = arrow_reader(source)
+    unit = stated_unit(reader.schema)
+    ids = request.id_columns(reader.schema.names, unit)
+    geometry, carried = geometry_field(reader.schema, request.geometry)
+    return request.stream(arrow_batches(reader), reader.schema, ids, geometry, carried, unit)

@@ -1,0 +1,184 @@
+"""GeoPackage, FlatGeobuf, GeoJSON and Shapefile, through GDAL's Arrow stream (pyogrio).
+
+GDAL warns of single records and reads on past the end of a file that was cut short. Here its
+warnings are silenced, and a file that ends early is refused.
+"""
+
+from __future__ import annotations
+
+import struct
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dpregions import arrow_regions
+from dpregions.arrow_regions import (
+    RegionStream,
+    arrow_errors,
+    attempt,
+    geometry_field,
+    in_our_words,
+)
+from dpregions.crs import read_crs
+from dpregions.errors import InputError
+from dpregions.io.requests import Request
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyproj import CRS
+
+T = TypeVar("T")
+
+_SOUND_FLATGEOBUF = "OGR_FLATGEOBUF_STREAM_BASE_IMPL"
+"""GDAL's own reader of FlatGeobuf makes invalid Arrow data after a null geometry (3.12); with
+this option GDAL reads the features one by one."""
+
+
+def open_vector(path: Path, request: Request) -> RegionStream:
+    """Open a file that GDAL reads; several layers need `layer`."""
+    import pyogrio
+
+    request.refuse_useless("this format", "layer")
+    if request.geometry is not None:
+        raise InputError("geometry= has no use for this format: its layers mark their geometry")
+    if path.suffix.lower() in (".shp", ".zip"):
+        refuse_partial_shapefiles(path)
+    damaged = InputError(f"{path} is cut short, damaged or not of the format its name says")
+    kinds = (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, *arrow_errors())
+    layer = attempt(lambda: _layer(path, request.layer), kinds, damaged)
+    info = attempt(lambda: _quietly(lambda: pyogrio.read_info(path, layer=layer)), kinds, damaged)
+    ids = request.id_columns(list(info["fields"]))
+    batches = in_our_words(_batches(path, layer, ids, info["features"], request), kinds, damaged)
+    schema = next(batches)
+    geometry, _ = geometry_field(schema)
+    return request.stream(batches, schema, ids, geometry, _crs(info["crs"]))
+
+
+def _layer(path: Path, wanted: str | None) -> str:
+    import pyogrio
+
+    layers = _quietly(lambda: pyogrio.list_layers(path))
+    if not len(layers):
+        raise OSError  # `attempt` says what it means
+    found = [str(name) for name, kind in layers if kind]
+    if not found:
+        raise InputError(f"{path} has no layer with a geometry")
+    if wanted is None and len(found) > 1:
+        raise InputError(f"{path} has several layers: choose one by layer=, of {_listed(found)}")
+    if wanted is not None and wanted not in found:
+        raise InputError(f"layer={wanted!r} is not in {path}: there are {_listed(found)}")
+    return wanted or found[0]
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(map(repr, names))
+
+
+def _crs(described: str | None) -> CRS | None:
+    """Return a layer's CRS; GeoPackage has a name for none."""
+    if described is None:
+        return None
+    crs = read_crs(described)
+    return None if crs.name.lower().startswith("undefined") else crs
+
+
+def _quietly(call: Callable[[], T]) -> T:
+    """Return what a call does without GDAL's warnings, which may quote a record."""
+    import pyogrio
+
+    before = pyogrio.get_gdal_config_option(_SOUND_FLATGEOBUF)
+    pyogrio.set_gdal_config_options({_SOUND_FLATGEOBUF: True})
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return call()
+    finally:
+        pyogrio.set_gdal_config_options({_SOUND_FLATGEOBUF: before})
+
+
+def _batches(
+    path: Path, layer: str, ids: list[str], n_features: int, request: Request
+) -> Iterator[Any]:
+    """Yield the schema, then the batches; refuse fewer rows than the file says it has."""
+    from pyogrio.raw import open_arrow
+
+    options = {"columns": ids, "layer": layer, "batch_size": arrow_regions.CHUNK_ROWS}
+    done = 0
+    with ExitStack() as stack:
+        arrow = open_arrow(path, use_pyarrow=True, **options)
+        _, reader = _quietly(lambda: stack.enter_context(arrow))
+        yield reader.schema
+        while (batch := _quietly(lambda: _next(reader))) is not None:
+            batch.validate(full=True)
+            done += batch.num_rows
+            yield batch
+            request.show(done / max(1, n_features))
+    if done < n_features:
+        raise OSError  # in_our_words says what it means
+
+
+def _next(reader: Any) -> pyarrow.RecordBatch | None:
+    try:
+        return reader.read_next_batch()
+    except StopIteration:
+        return None
+
+
+def refuse_partial_shapefiles(path: Path) -> None:
+    """Refuse Shapefiles, zipped or not, of which a part is missing or shorter than it says."""
+    if path.suffix.lower() == ".shp":
+        beside = [other for other in path.parent.iterdir() if other.stem == path.stem]
+        _refuse_partial(path, [(p.name, p.stat().st_size, _reader(p)) for p in beside])
+        return
+    damaged = InputError(f"{path} is cut short, damaged or not a zip file")
+    with attempt(lambda: zipfile.ZipFile(path), (zipfile.BadZipFile, OSError), damaged) as archive:
+        parts = [(i.filename, i.file_size, _zip_reader(archive, i)) for i in archive.infolist()]
+        stems = {name[:-4] for name, _, _ in parts if name.lower().endswith((".shp", ".dbf"))}
+        if not stems:
+            raise InputError(f"{path} holds no Shapefile (.shp)")
+        for stem in sorted(stems):
+            of_stem = [part for part in parts if part[0][:-4] == stem]
+            attempt(partial(_refuse_partial, path, of_stem), (zipfile.BadZipFile,), damaged)
+
+
+def _reader(path: Path) -> Callable[[], bytes]:
+    def head() -> bytes:
+        with open(path, "rb") as file:
+            return file.read(32)
+
+    return head
+
+
+def _zip_reader(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Callable[[], bytes]:
+    def head() -> bytes:
+        with archive.open(info) as file:
+            return file.read(32)
+
+    return head
+
+
+def _refuse_partial(path: Path, parts: list[tuple[str, int, Callable[[], bytes]]]) -> None:
+    """Compare the parts of one Shapefile with the lengths in their headers."""
+    there = {name[-4:].lower(): (size, head) for name, size, head in parts}
+    missing = [suffix for suffix in (".shp", ".shx", ".dbf") if suffix not in there]
+    if missing:
+        raise InputError(
+            f"{path}: a Shapefile is several files, and {' and '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} missing here"
+        )
+    for suffix in (".shp", ".shx", ".dbf"):
+        size, head = there[suffix]
+        start = head()
+        if len(start) < 32 or size < _stated_size(suffix, start):
+            raise InputError(f"{path}: its {suffix} is cut short")
+
+
+def _stated_size(suffix: str, head: bytes) -> int:
+    if suffix == ".dbf":
+        rows, header, row = struct.unpack_from("<IHH", head, 4)
+        return int(header + rows * row)
+    return 2 * int(struct.unpack_from(">I", head, 24)[0])

@@ -1,0 +1,62 @@
+"""The demo's picture: what is secret, what is published, and how well it answers.
+
+Draws regions and exact counts, so it is for synthetic data only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpregions.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import geopandas
+
+    from dpregions.demo import Answer
+    from dpregions.releases import Release
+
+_INK, _REGION, _TRUTH = "#22303c", "#2a7f9e", "#d1495b"
+
+
+def draw_story(
+    regions: geopandas.GeoDataFrame, release: Release, answers: list[Answer], path: Path
+) -> None:
+    """Save a picture of the regions, the published counts, and answers beside the truth."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("matplotlib", "plot") from None
+
+    grid = release.grid
+    extent = (grid.xmin, grid.xmax, grid.ymin, grid.ymax)
+    figure = Figure(figsize=(13.5, 4.9), layout="constrained")
+    left, middle, right = figure.subplots(1, 3, width_ratios=[1, 1.12, 1])
+    regions.plot(ax=left, facecolor=_REGION, edgecolor=_REGION, alpha=0.16, linewidth=0.4)
+    left.set_title("Secret: regions, one a user (synthetic)")
+    faces = release.counts[::2, ::2]
+    image = middle.imshow(faces, origin="lower", extent=extent, cmap="YlGnBu", aspect="equal")
+    figure.colorbar(image, ax=middle, shrink=0.8, label="regions touching the cell")
+    middle.set_title(f"Published, ε = {release.epsilon:g}: counts by cell")
+    for axes in (left, middle):
+        axes.set(xlim=extent[:2], ylim=extent[2:], aspect="equal")
+        axes.set(xticks=[], yticks=[], xlabel="", ylabel="")
+
+    at = np.arange(len(answers))[::-1]
+    truth = np.array([a.touching for a in answers])
+    low, high = (np.array([getattr(a, end) for a in answers]) for end in ("low", "high"))
+    released = np.array([a.released for a in answers])
+    right.hlines(at, low, high, color=_REGION, linewidth=7, alpha=0.35, label="95 % interval")
+    right.plot(released, at, "o", color=_REGION, label="published count")
+    right.plot(truth, at, "|", color=_TRUTH, markersize=16, markeredgewidth=2, label="truth")
+    right.set_yticks(at, [a.query for a in answers])
+    right.set(xscale="log", xlabel="regions touching the query")
+    right.set_ylim(-0.6, len(answers) - 0.1)
+    right.set_title("Answers beside the truth (synthetic)")
+    right.legend(loc="lower right", frameon=False)
+    right.spines[["top", "right"]].set_visible(False)
+    right.tick_params(colors=_INK)
+    figure.savefig(path, dpi=110)

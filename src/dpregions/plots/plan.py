@@ -1,0 +1,157 @@
+"""The picture of a plan: error by epsilon, one panel a size of query.
+
+Draws predictions from public parameters; it never sees data.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from dpregions.errors import InputError, MissingExtraError
+from dpregions.planning_input import shown_percent
+from dpregions.whole_files import replacing
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dpregions.planning import Expectation, Plan
+
+_INK, _QUIET = "#22303c", "#7a8791"
+_METHODS = {"footprint": ("#0072b2", "-", "o"), "paper": ("#d55e00", "--", "s")}
+"""Colour (Okabe and Ito's, safe for the colour-blind), line and marker of each method."""
+
+_COLUMNS = 4
+
+
+def need_matplotlib(path: Path) -> None:
+    """Refuse a picture that cannot be drawn, before anything is made for it."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+    except ImportError:
+        raise MissingExtraError("matplotlib", "plot") from None
+    kinds = FigureCanvasAgg.get_supported_filetypes()
+    if path.suffix.lstrip(".").lower() not in kinds:
+        raise InputError(
+            f"{path} names no kind of picture that can be drawn: end it in .png, .svg or .pdf"
+        )
+
+
+def draw_plan(plan: Plan, path: Path) -> None:
+    """Save a picture of the errors to expect, with bands that hold eight of ten rehearsals.
+
+    Parameters
+    ----------
+    plan : Plan
+    path : pathlib.Path
+        The picture to write, PNG, SVG or PDF by its suffix.
+    """
+    need_matplotlib(path)
+    from matplotlib.figure import Figure
+
+    queries = list(dict.fromkeys(row.query for row in plan.rows))
+    cells = sorted({row.cell_size for row in plan.rows})
+    n_cols = min(len(queries), _COLUMNS)
+    n_rows = -(-len(queries) // n_cols)
+    size = (3.5 * n_cols + 1.1, 3.6 * n_rows + 0.9)
+    figure = Figure(figsize=size, layout="constrained")
+    panels = figure.subplots(n_rows, n_cols, sharex=True, sharey=True, squeeze=False)
+    for axes, query in zip(panels.flat, queries, strict=False):
+        rows = [row for row in plan.rows if row.query == query and not math.isnan(row.error)]
+        axes.set_title(f"{query} queries", color=_INK, loc="left", fontsize=11)
+        _draw_curves(axes, rows, cells)
+        _frame(axes, plan)
+    for axes in panels.flat[len(queries) :]:
+        axes.set_visible(False)
+    for axes in panels[:, 0]:
+        axes.set_ylabel("median relative error")
+    for axes in panels[-1]:
+        axes.set_xlabel("epsilon")
+    figure.suptitle(
+        f"Errors to expect of {plan.n_regions:,} regions up to {plan.max_diameter} across in "
+        f"{plan.area}, by size of cell",
+        color=_INK,
+        fontsize=12,
+        x=0.01,
+        ha="left",
+    )
+    enlarged = any(row.note and not math.isnan(row.error) for row in plan.rows)
+    figure.supxlabel(
+        "Bands hold eight of ten rehearsals on made-up cities; no data was read."
+        + (" * Queries enlarged to whole cells." if enlarged else ""),
+        color=_QUIET,
+        fontsize=8.5,
+        x=0.01,
+        ha="left",
+    )
+    _legend(figure, plan)
+    with replacing(path) as part:
+        figure.savefig(part, dpi=130)
+
+
+def _draw_curves(axes: Any, rows: list[Expectation], cells: list[float]) -> None:
+    """Draw a curve for each method and cell size, with its cell size beside its end."""
+    ends = []
+    for method, (colour, line, marker) in _METHODS.items():
+        for cell in cells:
+            points = [row for row in rows if row.method == method and row.cell_size == cell]
+            if not points:
+                continue
+            # Finer cells are paler, alike in all panels.
+            strength = (
+                1.0 if len(cells) == 1 else 0.45 + 0.55 * cells.index(cell) / (len(cells) - 1)
+            )
+            x = [row.epsilon for row in points]
+            y = [max(row.error, 1e-6) for row in points]
+            low, high = (
+                [max(getattr(row, end), 1e-6) for row in points] for end in ("low", "high")
+            )
+            axes.fill_between(x, low, high, color=colour, alpha=0.13 * strength, lw=0)
+            axes.plot(x, y, line, color=colour, alpha=strength, marker=marker, ms=4.5, lw=1.8)
+            mark = "*" if points[-1].note else ""
+            ends.append((x[-1], y[-1], points[-1].cell + mark, colour))
+    _label_ends(axes, ends)
+
+
+def _label_ends(axes: Any, ends: list[tuple[float, float, str, str]]) -> None:
+    """Write each curve's cell size at its right end, apart from the next one's."""
+    placed: list[float] = []
+    for x, y, text, colour in sorted(ends, key=lambda end: end[1]):
+        at = max(math.log10(y), placed[-1] + 0.16) if placed else math.log10(y)
+        placed.append(at)
+        axes.annotate(
+            text, (x, 10**at), xytext=(7, 0), textcoords="offset points", color=colour,
+            fontsize=8.5, va="center", annotation_clip=False,
+        )  # fmt: skip
+
+
+def _frame(axes: Any, plan: Plan) -> None:
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    epsilons = sorted({row.epsilon for row in plan.rows})
+    axes.set(xscale="log", yscale="log")
+    axes.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.tick_params(axis="x", which="minor", length=0)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: shown_percent(y)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlim(epsilons[0] / 1.15, epsilons[-1] * (1.9 if len(epsilons) > 1 else 1.3))
+    axes.grid(alpha=0.25, which="major")
+    axes.spines[["top", "right"]].set_visible(False)
+    for advice in plan.recommendations[:1]:
+        axes.axhline(advice.target, color=_QUIET, lw=1, ls=":")
+        axes.annotate(
+            f"target {shown_percent(advice.target)}", (epsilons[0] / 1.12, advice.target),
+            xytext=(0, 3), textcoords="offset points", color=_QUIET, fontsize=8.5,
+        )  # fmt: skip
+
+
+def _legend(figure: Any, plan: Plan) -> None:
+    from matplotlib.lines import Line2D
+
+    used = [m for m in _METHODS if any(row.method == m for row in plan.rows)]
+    handles = [
+        Line2D([], [], color=_METHODS[m][0], ls=_METHODS[m][1], marker=_METHODS[m][2], label=m)
+        for m in used
+    ]
+    figure.legend(handles=handles, loc="outside upper right", frameon=False, ncols=len(handles))

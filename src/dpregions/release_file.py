@@ -1,0 +1,359 @@
+"""The release file: one Parquet file, one row a component, everything else in its metadata.
+
+Owns the file's columns and its seal, and what `load` accepts. The file holds what the release holds
+and nothing more: all rows are there in a fixed order, so it depends on the secret data only
+through the released values, and the same release always gives the same bytes. Reading trusts
+nothing. Seal and checksum find damage, not forgery: whoever alters a file on purpose can make both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpregions.catalogue_text import LIMIT as CATALOGUE_LIMIT
+from dpregions.errors import DPRegionsError, InputError, ReleaseFileError
+from dpregions.release_columns import Columns, Entries, checksum_of, columns_of, release_of
+from dpregions.release_statement import LIMIT as STATEMENT_LIMIT
+from dpregions.release_statement import (
+    NewerFormatError,
+    Statement,
+    canonical,
+    parse_statement,
+    read_statement,
+    statement_of,
+)
+from dpregions.whole_files import replacing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from dpregions.grid import Grid
+    from dpregions.releases import Release
+
+STATEMENT, CATALOGUE = "dpregions", "dpregions_catalogue"
+"""Keys of the file's metadata."""
+
+KINDS = ("face", "edge", "vertex")
+SEAL = b"dpregions seal 1"
+_MAGIC = b"PAR1"
+_FOOTER_LIMIT = 1 << 26
+_MOST_ENTRIES = 1 << 25
+_ENTRY_TYPES = {
+    "bodies": {"pattern": np.int32, "times": np.int64},
+    "measured": {"level": np.int16, "group": np.int32, "value": np.int64},
+}
+
+
+def save(release: Release, path: Path | str) -> None:
+    """Write a release to a file, whole or not at all; see `Release.save`."""
+    import pyarrow.parquet as pq
+
+    target = Path(path)
+    if target.is_dir():
+        raise InputError(f"{target} is a folder: give the name of a file, such as city.parquet")
+    if not target.absolute().parent.is_dir():
+        raise InputError(f"there is no folder {target.absolute().parent}: make it first")
+    table, metadata = _table(release)
+    options = {"compression": "zstd", "store_schema": False, "write_page_checksum": True}
+    with replacing(target) as part:
+        with pq.ParquetWriter(part, table.schema, use_dictionary=["kind"], **options) as writer:
+            writer.write_table(table)
+            writer.add_key_value_metadata(metadata)
+        seal(part)
+
+
+def seal(path: Path) -> None:
+    """Put a digest of a Parquet file's bytes into it, between its columns and its footer.
+
+    Readers find both by their places, and never look between. Arrow must not be shown a
+    damaged footer: it may end the process.
+    """
+    with open(path, "rb+") as file:
+        start = _footer_start(file)
+        digest = _digest(file, start, start)
+        file.seek(start)
+        footer = file.read()
+        file.seek(start)
+        file.write(SEAL + digest + footer)
+
+
+def load(path: Path | str) -> Release:
+    """Read a release from a file that `Release.save` wrote.
+
+    Checks version, checksum, shape and ranges. The checksum finds damage; it cannot find a
+    forgery, so get files from whom you trust.
+
+    Parameters
+    ----------
+    path : pathlib.Path or str
+
+    Returns
+    -------
+    Release
+        It answers exactly as the saved one did.
+
+    Examples
+    --------
+    >>> import dpregions as dpr
+    >>> city = dpr.synthetic.regions(500)
+    >>> made = dpr.release(city, dpr.synthetic.grid(), epsilon=1, max_diameter="2km")
+    >>> made.save("city.parquet")  # doctest: +SKIP
+    >>> dpr.load("city.parquet").count(0, 0, 1, 1)  # doctest: +SKIP
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ReleaseFileError(f"{path}: there is no such file")
+    with open(path, "rb") as raw, _refusing(path):
+        statement, columns = _read(raw)
+        return release_of(statement, columns)
+
+
+def checksum(release: Release) -> str:
+    """Return the checksum that a release's file carries."""
+    return checksum_of(statement_of(release), columns_of(release))
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Turn whatever a bad file sets off into one error that names the file and the remedy."""
+    import pyarrow as pa
+
+    remedy = "get the file anew from whoever released it"
+    try:
+        yield
+    except NewerFormatError as error:
+        raise ReleaseFileError(f"{path}: {error}") from None
+    except ReleaseFileError as error:
+        raise ReleaseFileError(f"{path} is not a whole release: {error}; {remedy}") from None
+    except DPRegionsError as error:
+        raise ReleaseFileError(f"{path} is not a whole release ({error}); {remedy}") from None
+    except (pa.ArrowException, OSError, ValueError, TypeError, LookupError) as error:
+        first = (str(error).splitlines() or [""])[0][:200]
+        raise ReleaseFileError(f"{path} is damaged ({first}); {remedy}") from error
+    except (ArithmeticError, MemoryError, RecursionError) as error:
+        what = type(error).__name__
+        raise ReleaseFileError(f"{path} is damaged (it ends in {what}); {remedy}") from error
+
+
+def _layout(grid: Grid) -> dict[str, NDArray[Any]]:
+    """Return the columns that a grid alone decides: kind (a number of `KINDS`), sign, row, col."""
+    rows, cols = grid.doubled_shape
+    row = np.repeat(np.arange(rows, dtype=np.int32), cols)
+    col = np.tile(np.arange(cols, dtype=np.int32), rows)
+    kind = ((row & 1) + (col & 1)).astype(np.int8)
+    return {"kind": kind, "sign": 1 - 2 * (kind & 1), "row": row, "col": col}
+
+
+def _schema(*, estimate: bool, bodies: bool, measured: bool) -> pa.Schema:
+    import pyarrow as pa
+
+    def entries(name: str) -> Any:
+        fields = [
+            pa.field(field, pa.from_numpy_dtype(dtype), nullable=False)
+            for field, dtype in _ENTRY_TYPES[name].items()
+        ]
+        return pa.list_(pa.field("element", pa.struct(fields), nullable=False))
+
+    types: dict[str, Any] = {
+        "kind": pa.string(),
+        "sign": pa.int8(),
+        "row": pa.int32(),
+        "col": pa.int32(),
+        "count": pa.int64(),
+    }
+    types |= {"estimate": pa.float64()} if estimate else {}
+    types |= {"bodies": entries("bodies")} if bodies else {}
+    types |= {"measured": entries("measured")} if measured else {}
+    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in types.items()])
+
+
+def _table(release: Release) -> tuple[pa.Table, dict[str, str]]:
+    """Return a release as a table and the file's metadata."""
+    import pyarrow as pa
+
+    columns, statement = columns_of(release), statement_of(release)
+    schema = _schema(
+        estimate=columns.estimate is not None,
+        bodies=columns.bodies is not None,
+        measured=columns.measured is not None,
+    )
+    layout: dict[str, Any] = _layout(release.grid)
+    codes = pa.array(layout["kind"])
+    layout["kind"] = pa.DictionaryArray.from_arrays(codes, pa.array(KINDS)).cast(pa.string())
+    arrays = layout | {"count": columns.count}
+    if columns.estimate is not None:
+        arrays["estimate"] = columns.estimate
+    for name, entries in (("bodies", columns.bodies), ("measured", columns.measured)):
+        if entries is not None:
+            arrays[name] = _lists(entries, schema.field(name).type, len(columns.count))
+    metadata = {STATEMENT: canonical({**statement, "checksum": checksum_of(statement, columns)})}
+    if columns.catalogue is not None:
+        metadata[CATALOGUE] = columns.catalogue
+    table = pa.Table.from_arrays([pa.array(arrays[name]) for name in schema.names], schema=schema)
+    return table, metadata
+
+
+def _lists(entries: Entries, kind: pa.ListType, n: int) -> pa.ListArray:
+    """Return the lists on the n rows of the table."""
+    import pyarrow as pa
+
+    struct = kind.value_type
+    values = [pa.array(entries.fields[struct.field(i).name]) for i in range(struct.num_fields)]
+    flat = pa.StructArray.from_arrays(values, fields=list(struct))
+    ends = np.cumsum(np.bincount(entries.row, minlength=n))
+    offsets = pa.array(np.concatenate([[0], ends]).astype(np.int32))
+    return pa.ListArray.from_arrays(offsets, flat, type=kind)
+
+
+def _read(raw: Any) -> tuple[Statement, Columns]:
+    """Return what a file holds, once its sizes, its schema and its checksum are right."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    _check_seal(raw)
+    limits = {"thrift_string_size_limit": _FOOTER_LIMIT, "thrift_container_size_limit": 1 << 20}
+    source = pa.PythonFile(raw, "r")
+    metadata = pq.ParquetFile(source, **limits).metadata
+    text, catalogue = _texts(metadata.metadata or {})
+    fields = read_statement(text)
+    statement = parse_statement(fields)
+    _check_sizes(metadata, statement)
+    file = pq.ParquetFile(
+        source,
+        metadata=metadata,
+        read_dictionary=["kind"],
+        page_checksum_verification=True,
+        **limits,
+    )
+    columns = _read_columns(file.read(), statement.grid, catalogue)
+    if checksum_of(fields, columns) != statement.checksum:
+        raise ReleaseFileError("its checksum does not fit: it was damaged or altered")
+    return statement, columns
+
+
+def _footer_start(file: Any) -> int:
+    """Return where a Parquet file's footer begins, once it can be one."""
+    size = os.fstat(file.fileno()).st_size
+    file.seek(0)
+    head = file.read(4)
+    file.seek(max(size - 8, 0))
+    tail = file.read(8)
+    if size < 12 or head != _MAGIC or tail[4:] != _MAGIC:
+        raise ReleaseFileError("it is no Parquet file, or its end is missing")
+    length = int.from_bytes(tail[:4], "little")
+    if length > min(size - 12, _FOOTER_LIMIT):
+        raise ReleaseFileError("it is cut short, or its footer is too long")
+    return size - 8 - length
+
+
+def _digest(file: Any, stop: int, resume: int) -> bytes:
+    """Return the SHA-256 of a file's bytes but those from `stop` to `resume`."""
+    digest = hashlib.sha256()
+    file.seek(0)
+    while piece := file.read(min(1 << 20, stop - file.tell())):
+        digest.update(piece)
+    file.seek(resume)
+    while piece := file.read(1 << 20):
+        digest.update(piece)
+    return digest.digest()
+
+
+def _check_seal(file: Any) -> None:
+    """Refuse a file whose bytes are not those that were written, before Arrow sees it."""
+    footer = _footer_start(file)
+    start = footer - len(SEAL) - hashlib.sha256().digest_size
+    file.seek(max(start, 0))
+    if start < 4 or file.read(len(SEAL)) != SEAL:
+        raise ReleaseFileError("it is a Parquet file, but dpregions did not write it")
+    sealed = file.read(footer - start - len(SEAL))
+    if _digest(file, start, footer) != sealed:
+        raise ReleaseFileError("its bytes do not fit its seal: it was damaged or altered")
+    file.seek(0)
+
+
+def _texts(metadata: dict[bytes, bytes]) -> tuple[str, str | None]:
+    """Return the statement and the catalogue, neither longer than they may be."""
+    found = {key.decode(errors="replace"): value for key, value in metadata.items()}
+    if STATEMENT not in found:
+        raise ReleaseFileError(f"it is a Parquet file without the metadata {STATEMENT!r}")
+    limits = {STATEMENT: STATEMENT_LIMIT, CATALOGUE: CATALOGUE_LIMIT}
+    for name, data in found.items():
+        if name not in limits or len(data) > limits[name]:
+            raise ReleaseFileError("it has metadata that a release has not, or longer ones")
+    catalogue = found.get(CATALOGUE)
+    return found[STATEMENT].decode(), None if catalogue is None else catalogue.decode()
+
+
+def _check_sizes(held: Any, statement: Statement) -> None:
+    """Refuse another schema, or other numbers of rows and values, before one is read."""
+    footprint, grid = statement.fields["method"] == "footprint", statement.grid
+    schema = _schema(
+        estimate=not statement.covert,
+        bodies=footprint,
+        measured=footprint and not statement.covert,
+    )
+    if held.schema.to_arrow_schema().remove_metadata() != schema:
+        raise ReleaseFileError("its columns are not those of a release")
+    if held.num_rows != grid.n_components:
+        raise ReleaseFileError(
+            f"it has {held.num_rows:,} rows where its grid has {grid.n_components:,} components"
+        )
+    groups = [held.row_group(i) for i in range(held.num_row_groups)]
+    if sum(group.num_rows for group in groups) != held.num_rows:
+        raise ReleaseFileError("its groups of rows do not add up")
+    if not 0 <= sum(group.total_byte_size for group in groups) <= _size_limit(grid):
+        raise ReleaseFileError("its columns are larger than those of any release")
+
+
+def _size_limit(grid: Grid) -> int:
+    """Return more bytes than the columns of any release on a grid have, unpacked."""
+    return 64 * (grid.n_components + _MOST_ENTRIES)
+
+
+def _read_columns(table: pa.Table, grid: Grid, catalogue: str | None) -> Columns:
+    """Return a table's columns as arrays; refuse rows that are not the grid's."""
+    table.validate(full=True)
+    if table.num_rows != grid.n_components or any(c.null_count for c in table.columns):
+        raise ReleaseFileError("it has missing values")
+    layout = _layout(grid)
+    kind = table["kind"].unify_dictionaries().combine_chunks()
+    names = kind.dictionary.to_pylist() if table.num_rows else []
+    code = np.array([KINDS.index(name) if name in KINDS else -1 for name in names], np.int8)
+    same = np.array_equal(code[_values(kind.indices)], layout["kind"])
+    for name in ("sign", "row", "col"):
+        same = same and np.array_equal(_values(table[name].combine_chunks()), layout[name])
+    if not same:
+        raise ReleaseFileError("its rows are not the components of its grid, in their order")
+    names = table.column_names
+    return Columns(
+        _values(table["count"].combine_chunks()),
+        _values(table["estimate"].combine_chunks()) if "estimate" in names else None,
+        _entries_of(table["bodies"]) if "bodies" in names else None,
+        _entries_of(table["measured"]) if "measured" in names else None,
+        catalogue,
+    )
+
+
+def _entries_of(column: pa.ChunkedArray) -> Entries:
+    lists = column.combine_chunks()
+    offsets = _values(lists.offsets)
+    flat = lists.values[int(offsets[0]) : int(offsets[-1])]
+    row = np.repeat(np.arange(len(lists)), np.diff(offsets))
+    fields = {f.name: _values(flat.field(i)) for i, f in enumerate(flat.type)}
+    return Entries(row, fields)
+
+
+def _values(array: pa.Array) -> NDArray[Any]:
+    """Return an Arrow array of numbers as numpy's; Arrow's own way there imports pandas."""
+    dtype = np.dtype(array.type.to_pandas_dtype())
+    if not len(array):
+        return np.zeros(0, dtype)
+    return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize)

@@ -1,0 +1,24 @@
+"""The whole command line in this process, which owns the messages and exit codes of errors."""
+
+import io
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from types import SimpleNamespace
+from unittest import mock
+
+import pytest
+
+from dpregions import cli
+
+
+def run(*args):
+    """Run a command; return its exit code and what it said."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["dpregions", *map(str, args)]),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        pytest.raises(SystemExit) as ended,
+    ):
+        cli.main()
+    return SimpleNamespace(exit_code=ended.value.code, stdout=out.getvalue(), stderr=err.getvalue())

@@ -1,0 +1,415 @@
+"""Plans: predictions against the study's harness, recommendations, what is refused."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from dpregions import Grid, planning, synthetic
+from dpregions.errors import GridError, InputError, MissingExtraError, PrivacyError
+from dpregions.planning import plan, square_grids
+from dpregions.planning_advice import least_epsilon
+from dpregions.planning_input import shown_percent
+from dpregions.plots.plan import draw_plan
+from dpregions.privacy import Budget
+from dpregions.study import rehearsal
+from dpregions.study.baselines import EulerAnswers, ExactData
+from dpregions.study.harness import errors_by_size, evaluate
+
+SMALL = {"max_diameter": "2km", "n_regions": 2000, "epsilons": 1.0, "methods": "footprint"}
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Few repetitions, for tests that do not look at the figures."""
+    monkeypatch.setattr(rehearsal, "REPETITIONS", 3)
+
+
+def errors(made):
+    return np.array([row.error for row in made.rows])
+
+
+def measured(n_regions, n, epsilon, share, method, cities=6, repetitions=2):
+    """What the harness measures on cities that the plan never saw; the median over them."""
+    found = []
+    for seed in range(cities):
+        grid = synthetic.grid("20km", 20_000 / n)
+        data = ExactData.of(synthetic.regions(n_regions, seed=seed), grid, "2km")
+        table = evaluate(
+            data, [method], epsilon=epsilon, repetitions=repetitions, seed=seed, shares=share
+        )
+        found.append(errors_by_size(table).loc[{"paper": "round"}.get(method, method)])
+    return np.median(found, axis=0)
+
+
+@pytest.mark.parametrize(
+    ("n_regions", "n", "epsilon", "method"),
+    [
+        (1_000, 10, 1, "footprint"),
+        (10_000, 20, 0.5, "footprint"),
+        (60_000, 10, 0.5, "footprint"),  # made up as several of each
+        (1_000, 10, 1, "paper"),
+        (10_000, 20, 0.5, "paper"),
+    ],
+)
+def test_predictions_are_within_30_percent_of_what_synthetic_cities_measure(
+    n_regions, n, epsilon, method
+):
+    shares = (0.01, 0.05, 0.25)
+    made = plan(
+        square_grids("20km", [20_000 / n]),
+        max_diameter="2km",
+        n_regions=n_regions,
+        epsilons=epsilon,
+        queries=[f"{100 * share:g}%" for share in shares],
+        methods=method,
+    )
+    ratio = errors(made) / measured(n_regions, n, epsilon, shares, method)
+    assert (ratio > 0.7).all() and (ratio < 1.3).all(), ratio
+
+
+def test_the_whole_area_errs_as_the_mechanism_itself_does():
+    """The law that stands in for the total, against many runs of the mechanism."""
+    grid = synthetic.grid("20km", "2km")
+    city = rehearsal.Layout.of(1000, seed=5).on(grid, "2km")
+    for epsilon in (0.5, 2.0):
+        tried = rehearsal.RehearsedFootprint(
+            grid, city.data.bound, Budget(epsilon), "add-remove", 1000
+        )
+        tried.variants = tried.variants[:1]
+        whole = np.array([[0], [9], [0], [9]])
+        runs = [EulerAnswers(tried.counts(city, i)).answers(whole)[0] for i in range(300)]
+        off = np.median(np.abs(np.array(runs) - city.n_regions))
+        law = np.median([abs(tried.total(city, i) - city.n_regions) for i in range(24)])
+        assert 0.75 < law / off < 1.33
+
+
+def test_a_rehearsal_at_20_km_is_the_synthetic_city():
+    """Stretched to its own size, the made-up city is the one that is compared with."""
+    grid = synthetic.grid("20km", "1km")
+    city = rehearsal.Layout.of(800, seed=4).on(grid, "2km")
+    data = ExactData.of(synthetic.regions(800, seed=4), grid, "2km")
+    assert city.n_regions == data.n_regions
+    assert np.abs(city.counts - data.counts).sum() <= 0.002 * data.counts.sum()
+
+
+def test_a_large_city_is_made_of_several_of_each_region():
+    layout = rehearsal.Layout.of(120_000, seed=0)
+    assert layout.times * len(layout.home) == 120_000
+    assert len(layout.home) <= rehearsal.MOST_REGIONS
+    city = layout.on(synthetic.grid("20km", "5km"), "2km")
+    assert_array_equal(city.counts, 3 * city.data.counts)
+
+
+def test_errors_fall_with_epsilon_and_with_the_number_of_regions():
+    grids = square_grids("20km", ["1km", "2km"])
+    table = [
+        plan(
+            grids, max_diameter="2km", n_regions=n, epsilons=(0.2, 0.5, 1.2), queries=["4km", "50%"]
+        )
+        for n in (2_000, 8_000)
+    ]
+    for made in table:
+        for key, rows in itertools.groupby(
+            sorted(made.rows, key=lambda r: (r.method, r.cell, r.query, r.epsilon)),
+            key=lambda r: (r.method, r.cell, r.query),
+        ):
+            found = [row.error for row in rows]
+            assert all(b < 1.1 * a for a, b in itertools.pairwise(found)), (key, found)
+    assert (errors(table[1]) < 1.1 * errors(table[0])).all()
+
+
+def test_a_plan_repeats(few):
+    grids = square_grids("10km", ["1km"])
+    assert plan(grids, **SMALL) == plan(grids, **SMALL)
+
+
+def test_the_place_does_not_matter(few):
+    here = plan(square_grids("12km", ["1km"]), **SMALL)
+    there = plan(Grid.around(116.4, 39.9, side="12km", cell_size="1km"), **SMALL)
+    # Only the last bits of coordinates differ, which may move a region across a line.
+    assert_allclose(errors(here), errors(there), rtol=0.05)
+
+
+def test_replace_one_errs_as_add_remove_at_half_the_epsilon(few):
+    grids = square_grids("20km", ["2km"])
+    public = {"max_diameter": "2km", "n_regions": 3000}
+    twice = plan(grids, **public, epsilons=1.0, neighbours="replace-one")
+    half = plan(grids, **public, epsilons=0.5)
+    assert_allclose(errors(twice), errors(half), rtol=1e-6)
+
+
+def test_no_argument_of_a_plan_can_hold_data():
+    assert set(inspect.signature(plan).parameters) == {
+        "grids", "max_diameter", "n_regions", "epsilons", "queries", "target", "methods",
+        "neighbours", "progress",
+    }  # fmt: skip
+
+
+def test_a_release_imports_neither_plans_nor_studies():
+    code = (
+        "import sys, dpregions as dpr\n"
+        "dpr.release, dpr.paper, dpr.EulerHistogram\n"
+        "import dpregions.releases\n"
+        "print([m for m in sys.modules if 'study' in m or 'planning' in m])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# Recommendations
+
+
+@pytest.fixture(scope="module")
+def advised():
+    return plan(
+        square_grids("20km", ["2km", "4km"]),
+        max_diameter="2km",
+        n_regions=5_000,
+        epsilons=(0.1, 0.5, 1),
+        queries=["4km", "8km"],
+        target="10%",
+    )
+
+
+def test_the_recommended_epsilon_meets_the_target_on_fresh_cities(advised, monkeypatch):
+    """And one notch less does not, beyond what rehearsals are uncertain by."""
+    monkeypatch.setattr(rehearsal, "_FIRST_CITY", 123)
+    checked = 0
+    for advice in advised.recommendations:
+        if advice.epsilon is None or advice.query == "all" or advice.less_may_do:
+            continue
+        fresh = plan(
+            square_grids("20km", [advice.cell]),
+            max_diameter="2km",
+            n_regions=5_000,
+            epsilons=[advice.epsilon / 1.5, advice.epsilon],
+            queries=[advice.query],
+            methods=advice.method,
+        )
+        less, enough = errors(fresh)
+        assert enough < 1.2 * advice.target and less > 0.9 * advice.target, (advice, fresh)
+        checked += 1
+    assert checked >= 2
+
+
+def test_a_recommendation_agrees_with_the_table(advised):
+    for advice in advised.recommendations:
+        if advice.query == "all" or advice.epsilon is None:
+            continue
+        for row in advised.rows:
+            if (row.method, row.cell, row.query) == (advice.method, advice.cell, advice.query):
+                assert (row.error <= advice.target) == (row.epsilon >= advice.epsilon)
+
+
+def test_one_recommendation_holds_for_all_queries(advised):
+    for method in ("footprint", "paper"):
+        each = {a.query: a for a in advised.recommendations if a.method == method}
+        together = each.pop("all")
+        if together.epsilon is not None:
+            assert together.epsilon >= max(a.epsilon for a in each.values())
+
+
+def test_what_is_not_reachable_is_said_with_the_nearest(few):
+    made = plan(square_grids("20km", ["1km"]), **SMALL | {"epsilons": 0.1}, target=0.001)
+    said = str(made.recommendations[0])
+    assert "not reachable with epsilon up to 0.1" in said and "% at best, with d = 1 km" in said
+
+
+def test_a_target_that_the_least_epsilon_meets_says_that_less_may_do(few):
+    made = plan(
+        square_grids("20km", ["2km"]), **SMALL | {"epsilons": [5, 9]}, queries=["100%"], target=0.2
+    )
+    (advice,) = made.recommendations
+    assert advice.epsilon == 5 and advice.less_may_do
+    assert "less may do" in str(advice)
+
+
+def test_cells_larger_than_the_query_are_not_recommended(few):
+    made = plan(
+        square_grids("20km", ["1km", "2km"]),
+        **SMALL | {"epsilons": 50},
+        queries=["1km"],
+        target=0.9,
+    )
+    assert made.recommendations[0].cell == "1 km"
+
+
+def test_cells_that_enlarge_the_query_are_recommended_only_where_no_others_fit(few):
+    loose = SMALL | {"epsilons": 50}
+    both = plan(square_grids("20km", ["1km", "2km"]), **loose, queries=["5km"], target=0.9)
+    assert both.recommendations[0].cell == "1 km"
+    one = plan(square_grids("20km", ["2km"]), **loose, queries=["5km"], target=0.9)
+    assert one.recommendations[0].cell == "2 km"
+    assert "6 km x 6 km" in one.rows[0].note
+
+
+@given(st.floats(1e-3, 0.5), st.floats(0.3, 1.7), st.integers(2, 8))
+def test_the_least_epsilon_of_a_power_law_is_found_to_two_digits(target, power, n):
+    epsilons = np.geomspace(0.01, 50, n)
+    at = 1.3  # where the curve meets the target
+    curve = [(e, target * (at / e) ** power) for e in epsilons]
+    assert_allclose(least_epsilon(curve, target), at, rtol=0.1)
+    assert least_epsilon(curve, target) >= at * (1 - 1e-9)
+
+
+def test_the_least_epsilon_is_beyond_the_last_point_above_the_target():
+    assert least_epsilon([(0.1, 0.04), (0.2, 0.06), (0.4, 0.03)], 0.05) > 0.2
+    assert least_epsilon([(0.1, 0.04), (0.2, 0.03)], 0.05) == 0.1
+    assert math.isinf(least_epsilon([(0.1, 0.4), (0.2, 0.06)], 0.05))
+
+
+def test_a_sudden_fall_is_not_interpolated():
+    assert least_epsilon([(0.2, 0.4), (0.3, 0.04)], 0.1) == 0.3
+
+
+# What is in the table
+
+
+def test_a_query_is_enlarged_to_whole_cells_and_a_smaller_one_is_not_answered(few):
+    made = plan(square_grids("20km", ["2km"]), **SMALL, queries=["1km", "3km", "4km", "25%"])
+    small, enlarged, whole, quarter = made.rows
+    assert small.rows == 0 and math.isnan(small.error) and "smaller than a cell" in small.note
+    assert (enlarged.rows, enlarged.cols) == (2, 2) and "4 km x 4 km" in enlarged.note
+    assert (whole.rows, whole.note) == (2, "")
+    assert (quarter.rows, quarter.share) == (5, 0.25)
+    assert enlarged.error == pytest.approx(whole.error, rel=0.5)
+
+
+def test_too_many_buckets_are_not_possible_but_no_error(few):
+    made = plan(
+        square_grids("20km", ["40m", "2km"]),
+        max_diameter="2km",
+        n_regions=2000,
+        epsilons=1,
+        queries=["2km"],
+        methods="footprint",
+        target=0.3,
+    )
+    fine, coarse = made.rows
+    assert math.isnan(fine.error) and "not possible" in fine.note and "buckets" in fine.note
+    assert coarse.error > 0
+    assert "not possible with d = 40 m" in str(made)
+    assert made.recommendations[0].cell == "2 km"
+    alone = plan(square_grids("20km", ["40m"]), **SMALL, queries=["2km"], target=0.3)
+    assert "not possible" in str(alone.recommendations[0])
+
+
+def test_an_epsilon_that_drowns_everything_is_not_possible(few):
+    made = plan(square_grids("20km", ["2km"]), **SMALL | {"epsilons": 1e-9})
+    assert "scale" in made.rows[0].note
+
+
+def test_a_plan_prints_as_a_table_and_turns_into_frames_and_json(few):
+    made = plan(square_grids("20km", ["1km", "2km"]), **SMALL, queries=["1km", "2km"], target=0.1)
+    text = str(made)
+    assert "about 2,000 regions up to 2 km across in 20 km x 20 km" in text
+    assert "no data was read" in text and "For 10 % error on 2 km queries" in text
+    frame = made.to_dataframe()
+    assert len(frame) == 4 and frame["error"].isna().sum() == 1
+    plain = json.loads(json.dumps(made.as_dict(), allow_nan=False))
+    assert [row["error"] is None for row in plain["rows"]] == frame["error"].isna().tolist()
+
+
+def test_grids_that_are_no_squares_and_have_no_crs(few):
+    made = plan(Grid(0, 0, 1.0, n_rows=6, n_cols=9), **SMALL | {"max_diameter": 2}, queries=[3])
+    assert made.area == "9 x 6" and made.rows[0].query == "3"
+    assert (errors(made) > 0).all()
+
+
+def test_progress_goes_from_nothing_to_all(few):
+    told = []
+    plan(square_grids("20km", ["2km"]), **SMALL, target=0.05, progress=told.append)
+    assert told == sorted(told) and 0 < told[0] < told[-1] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.05, "5 %"), (0.0123, "1.2 %"), (52.4, "5,200 %"), (0.000071, "0.0071 %"), (0, "0 %"),
+     (0.0996, "10 %"), (0.4, "40 %")],
+)  # fmt: skip
+def test_percentages_have_two_digits(share, text):
+    assert shown_percent(share) == text
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"n_regions": 0}, "n_regions must be about how many"),
+        ({"n_regions": -5}, "n_regions must be"),
+        ({"n_regions": math.nan}, "n_regions must be"),
+        ({"n_regions": "many"}, "n_regions must be"),
+        ({"n_regions": True}, "n_regions must be"),
+        ({"n_regions": 10**12}, "n_regions must be"),
+        ({"epsilons": 0}, "epsilons must be finite numbers"),
+        ({"epsilons": [1, math.nan]}, "epsilons must be finite numbers"),
+        ({"epsilons": []}, "epsilons needs one value or more"),
+        ({"epsilons": "1"}, "epsilons needs one value or more"),
+        ({"max_diameter": "30km"}, "max_diameter '30km' is larger than the area"),
+        ({"max_diameter": 0}, "max_diameter must be greater than 0"),
+        ({"queries": ["25km"]}, "queries '25km' is larger than the area"),
+        ({"queries": ["0%"]}, "above 0 %"),
+        ({"queries": ["101%"]}, "at most 100 %"),
+        ({"queries": ["x%"]}, "no percentage"),
+        ({"queries": ["2 leagues"]}, "is not a length"),
+        ({"target": 0}, "target must lie above 0 %"),
+        ({"target": "100%"}, "target must lie above 0 % and below 100 %"),
+        ({"target": "5 percent"}, "no percentage"),
+        ({"methods": "magic"}, "methods 'magic' is unknown"),
+        ({"neighbours": "friends"}, "neighbours must be"),
+        ({"grids": []}, "must be a Grid"),
+        ({"grids": "20km"}, "must be a Grid"),
+    ],
+)
+def test_bad_parameters_are_refused_by_name(wrong, words):
+    public = {"grids": square_grids("20km", ["2km"]), **SMALL} | wrong
+    with pytest.raises((InputError, TypeError), match=words):
+        plan(**public)
+
+
+def test_cells_larger_than_the_area_are_refused():
+    with pytest.raises(GridError, match="cell_sizes 30km is larger than the area"):
+        square_grids("20km", ["30km"])
+
+
+def test_grids_of_different_areas_are_refused():
+    grids = square_grids("20km", ["1km"]) + square_grids("30km", ["2km"])
+    with pytest.raises(GridError, match="of one area"):
+        plan(grids, **SMALL)
+
+
+def test_a_paper_grid_that_is_too_large_to_rehearse_is_refused():
+    grid = Grid(0, 0, 1, 1000, 1000)
+    with pytest.raises(PrivacyError, match="too many to rehearse"):
+        rehearsal.RehearsedPaper(grid, None, Budget(1), "add-remove", 10)
+
+
+# The picture
+
+
+def test_the_picture_is_drawn_whole(few, tmp_path):
+    made = plan(square_grids("20km", ["2km", "4km"]), **SMALL, queries=["2km", "5km"], target=0.1)
+    draw_plan(made, tmp_path / "plan.png")
+    assert (tmp_path / "plan.png").read_bytes()[:4] == b"\x89PNG"
+    with pytest.raises(InputError, match=r"end it in \.png"):
+        draw_plan(made, tmp_path / "plan.doc")
+    assert [path.name for path in tmp_path.iterdir()] == ["plan.png"]
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
+    with pytest.raises(MissingExtraError, match=r"dpregions\[plot\]"):
+        draw_plan(planning.Plan("", "", 1, "add-remove", ()), tmp_path / "plan.png")
