@@ -106,8 +106,8 @@ def _cabspotting(tables: Mapping[str, pd.DataFrame]) -> Finding:
         f"cell, and by {_range(fine)} with cells of 0.16 km",
         bool(coarse.max() < CAB_LIMIT),
         "The noise has scale 49 on each component at 0.8 km (729 at 0.16 km) however many cabs "
-        "there are, and the public data have 536 of them: a cell's count is at most a few "
-        "hundred. Under 10 % would take more regions, a smaller sensitivity or a larger epsilon "
+        "there are, and about five hundred drive there: a cell's count is a few hundred at "
+        "most. Under 10 % would take more regions, a smaller sensitivity or a larger epsilon "
         "than the paper states.",
     )
 
