@@ -66,6 +66,11 @@ def duration(seconds: float) -> str:
     return f"{float(f'{seconds / 1e-6:.2g}'):,.12g} µs"
 
 
+def short(value: float) -> str:
+    """Return a number in two digits, without an exponent."""
+    return "< 0.001" if 0 < value < 0.001 else f"{float(f'{value:.2g}'):,.12g}"
+
+
 def shown(table: pd.DataFrame) -> list[str]:
     """Return the methods of a table that are drawn, in the order of legends."""
     present = set(table["method"])
@@ -78,7 +83,7 @@ def new_figure(
     """Return a figure of rows and columns of axes, each of a width and height in inches."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(max(width * columns, 5.6), height * rows + 0.6), layout="constrained")
+    figure = Figure(figsize=(max(width * columns, 6.8), height * rows + 0.6), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, sharey=sharey)
 
 

@@ -21,6 +21,7 @@ from dpregions.study.charts import (
     error_axis,
     label_of,
     new_figure,
+    short,
     shown,
     title_of,
     two_rows,
@@ -162,12 +163,12 @@ _KINDS = {
 
 def _consistency(table: pd.DataFrame) -> Pictures:
     datasets, methods = list(dict.fromkeys(table["dataset"])), shown(table)
-    height = 0.36 * len(methods) + 1.1
+    height = 0.3 * len(methods) + 1.1
     figure, axes = new_figure(len(datasets), len(_KINDS), 2.35, height, sharey=True)
     for line, dataset in zip(axes, datasets, strict=True):
         part = table[table["dataset"] == dataset].set_index("method").loc[methods]
         for axis, (kind, title) in zip(line, _KINDS.items(), strict=True):
-            draw_bar_chart(axis, methods, part[kind], "{:.2g}".format)
+            draw_bar_chart(axis, methods, part[kind], short)
             axis.set_xlim(0, 1.3 * max(table[kind].max(), 1e-9))
             axis.set_title(title, size=9)
             axis.set_xticks([])

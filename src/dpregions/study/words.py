@@ -21,6 +21,8 @@ OURS, ROUND = "footprint", "round"
 
 def percent(value: float) -> str:
     """Return a percentage in three digits, without an exponent."""
+    if 0 < value < 0.001:
+        return "less than 0.001 %"
     return f"{float(f'{value:.3g}'):,.12g} %"
 
 
