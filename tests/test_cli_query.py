@@ -22,7 +22,7 @@ from dpregions import cli
 from dpregions.cli_options import read_grid
 from dpregions.errors import InputError
 from dpregions.release_file import checksum
-from dpregions.releases import release_with
+from dpregions.releasing import release_with
 from dpregions.study.noise import StudyNoise
 
 # About the origin of its plane, so that bounds are negative.

@@ -30,7 +30,7 @@ from dpregions.grid import STEPS
 from dpregions.release_columns import checksum_of, columns_of
 from dpregions.release_file import CATALOGUE, STATEMENT, checksum, seal
 from dpregions.release_statement import canonical, statement_of
-from dpregions.releases import release_with
+from dpregions.releasing import release_with
 from dpregions.study.noise import StudyNoise
 
 ROOT = Path(__file__).parents[1]

@@ -164,8 +164,8 @@ def _publish(
     """Return the release, once it is saved, and the checksum that the ledger has of its file."""
     from dpregions.io.sources import open_regions
     from dpregions.ledger import Ledger
-    from dpregions.releases import Terms
-    from dpregions.releases import release as make
+    from dpregions.releasing import Terms
+    from dpregions.releasing import release as make
 
     Terms(grid=area, **terms)  # refuses what it can before the source is opened
     book = None if ledger is None else Ledger(ledger)
