@@ -245,6 +245,10 @@ class SystemNoise:
     private: ClassVar[bool] = True
     label: ClassVar[str] = "integer Laplace noise (OpenDP), randomness of the operating system"
 
+    def __init__(self) -> None:
+        # What cannot be loaded must fail here, before a budget pays for noise.
+        import opendp.prelude  # noqa: F401
+
     def add(self, values: IntArray, *, epsilon: BudgetLike, sensitivity: int) -> IntArray:
         """Return the values with independent integer Laplace noise on every one of them."""
         return add_integer_laplace(values, epsilon=epsilon, sensitivity=sensitivity)
