@@ -57,7 +57,7 @@ def measured(n_regions, n, epsilon, share, method, cities=6, repetitions=2):
     [
         (1_000, 10, 1, "footprint"),
         (10_000, 20, 0.5, "footprint"),
-        (60_000, 10, 0.5, "footprint"),  # made up as several of each
+        (60_000, 10, 0.5, "footprint"),  # fewer repetitions, no bodies made
         (1_000, 10, 1, "paper"),
         (10_000, 20, 0.5, "paper"),
     ],
@@ -104,8 +104,8 @@ def test_a_rehearsal_at_20_km_is_the_synthetic_city():
 
 
 def test_a_large_city_is_made_of_several_of_each_region():
-    layout = rehearsal.Layout.of(120_000, seed=0)
-    assert layout.times * len(layout.home) == 120_000
+    layout = rehearsal.Layout.of(450_000, seed=0)
+    assert layout.times * len(layout.home) == 450_000
     assert len(layout.home) <= rehearsal.MOST_REGIONS
     city = layout.on(synthetic.grid("20km", "5km"), "2km")
     assert_array_equal(city.counts, 3 * city.data.counts)

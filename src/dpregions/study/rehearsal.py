@@ -41,16 +41,20 @@ TYPICAL_BOUND = 2000.0
 INSIDE = 0.96
 """Share of the synthetic city's regions that touch its area."""
 
-MANY_CHOICES = 1000
+MANY_CHOICES = 2000
 """Cells of a grid up to which more choices of levels are looked at."""
 
-MOST_REGIONS = 50_000
+MANY_BODIES = 50_000
+"""Regions up to which the bodies of a release are made, and not only their counts fitted."""
+
+MOST_REGIONS = 200_000
 """Regions that are made up one by one; more are made up as several of each."""
 
 MOST_COUNTS = 2_000_000
 """Counts of a repetition that are affordable; of a method, more are not rehearsed at all."""
 
 _WORK = 1_200_000
+_LEAST_CITIES = 16
 _FIRST_CITY = 7_000_000
 _DRAWS = 4000
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -119,9 +123,9 @@ class RehearsedFootprint:
     ) -> None:
         terms = footprint.Terms.of(grid, bound, budget, neighbours)
         scale = max(scale_for(terms.first, terms.factor), 0.02 * n_regions)
-        # Quantiles of the noise: 1/8, 3/8, 5/8, 7/8; or 1/4, 3/4 where each choice takes long.
+        # Quantiles of the noise, 0.1 to 0.9; or 1/4, 3/4 where each choice takes long.
         many = grid.n_rows * grid.n_cols <= MANY_CHOICES
-        offs = np.log([1 / 4, 3 / 4, 4 / 3, 4] if many else [1 / 2, 2]) * scale
+        offs = np.log([1 / 5, 3 / 5, 1, 5 / 3, 5] if many else [1 / 2, 2]) * scale
         chosen = [terms.strategy(n_regions * INSIDE + float(off), grid) for off in offs]
         made = {strategy: _Levels(terms, strategy, grid) for strategy in set(chosen)}
         self.variants = [made[strategy] for strategy in chosen]
@@ -158,7 +162,7 @@ class _Levels:
         total = noise.add(n, epsilon=self.terms.first, sensitivity=factor)
         exact = city.bucket_counts(tree.buckets)
         noisy = footprint.measure(tree, exact, total, shares, factor, noise)
-        if city.times == 1:
+        if city.n_regions <= MANY_BODIES:
             return footprint.post_process(tree, self.strategy, noisy, shares, factor).counts
         # Of so many regions bodies would be made one by one, to round off less than one each.
         measured = footprint.measured_with(tree, noisy, shares, factor)
@@ -307,11 +311,12 @@ def rehearse(
             found[trial] = str(error)
         report.step()
     errors: dict[Trial, list[NDArray[np.float64]]] = {trial: [] for trial in ready}
-    report.expect(sum(map(_repetitions, ready.values())))
-    for repetition in range(REPETITIONS):
+    times = {trial: _repetitions(ready[trial], n_regions) for trial in ready}
+    report.expect(sum(times.values()))
+    for repetition in range(max(times.values(), default=0)):
         layout = Layout.of(n_regions, _FIRST_CITY + repetition)
         for g, grid in enumerate(grids):
-            now = [t for t in ready if t.grid == g and repetition < _repetitions(ready[t])]
+            now = [t for t in ready if t.grid == g and repetition < times[t]]
             if not now:
                 continue
             city = layout.on(grid, max_diameter)
@@ -323,9 +328,11 @@ def rehearse(
     return found | {trial: np.array(rows) for trial, rows in errors.items()}
 
 
-def _repetitions(rehearsed: Rehearsed) -> int:
-    """Return how many repetitions are affordable; large grids get fewer."""
-    return min(max(_WORK // rehearsed.size, LEAST_REPETITIONS), REPETITIONS)
+def _repetitions(rehearsed: Rehearsed, n_regions: int) -> int:
+    """Return how many repetitions are affordable; large grids and cities get fewer."""
+    of_grid = max(_WORK // rehearsed.size, LEAST_REPETITIONS)
+    of_city = max(_WORK // n_regions, _LEAST_CITIES)
+    return min(of_grid, of_city, REPETITIONS)
 
 
 def _errors(
