@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help setup demo test quick lint bench docs clean
+.PHONY: help setup system demo test quick lint bench docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -24,6 +24,16 @@ $(STAMP): pyproject.toml
 
 setup: $(STAMP)  ## make .venv and install dpregions with everything for development
 
+# PostgreSQL is for tests alone: they start a server of their own and stop it.
+system:  ## PostgreSQL with PostGIS for the tests, installed where root may
+	@ls /usr/share/postgresql/*/extension/postgis.control >/dev/null 2>&1 || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing PostgreSQL with PostGIS for the tests"; \
+	    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+	        --no-install-recommends postgresql postgresql-postgis; } >/dev/null 2>&1 \
+	      || echo "PostgreSQL with PostGIS could not be installed: its tests are skipped"; \
+	  else echo "tests of PostGIS are skipped: as root, apt-get install postgresql postgresql-postgis"; fi; }
+
 demo: $(STAMP)  ## a synthetic city, its exact histogram, a few queries, a picture
 	$(BIN)/dpregions demo --out demo_output
 
@@ -32,7 +42,7 @@ lint: $(STAMP)  ## ruff (lint and format) and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint  ## everything: lint, all tests, the documentation's code blocks
+test: lint system  ## everything: lint, all tests, the documentation's code blocks
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 quick: $(STAMP)  ## the core tests only

@@ -25,7 +25,7 @@ from dpregions.study.harness import errors_by_size, evaluate
 
 SHARES = (0.01, 0.05, 0.25, 1.0)
 NAMES = {"footprint": "footprint", "paper": "round"}
-CITIES = 8
+CITIES = 6
 """Cities with other seeds, whose median is the second thing to compare with."""
 
 
@@ -94,7 +94,7 @@ def compare(setting: Setting, methods: list[str], repetitions: int, cities: int)
     found = measured(load(), setting.epsilon, methods, repetitions, seed=99)
     others: list[dict[tuple[str, float], float]] = []
     if setting.load is None:
-        each = max(repetitions // cities, 2)
+        each = max(repetitions // cities, 3)
         for seed in range(1, cities + 1):
             data = city(setting.n_regions, setting.n, seed)
             others.append(measured(data, setting.epsilon, methods, each, seed=100 + seed))

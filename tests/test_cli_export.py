@@ -13,7 +13,7 @@ import rasterio
 
 import dpregions as dpr
 from dpregions import cli
-from dpregions.releases import release_with
+from dpregions.releasing import release_with
 from dpregions.study.noise import StudyNoise
 
 

@@ -124,7 +124,7 @@ def test_nothing_counted_is_printed_unless_the_report_is_asked_for(fixes, tmp_pa
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (("--k", 0, "--max-diameter", "2km", "--crs", 32632), "k must be at least 1"),
+        (("--k", 0, "--max-diameter", "2km", "--crs", 32632), "--k must be at least 1"),
         (("--k", 9, "--max-diameter", "2 leagues", "--crs", 32632), "is not a length"),
         (("--k", 9, "--max-diameter", "2km", "--crs", 4326), "geographic"),
         (("--k", 9, "--max-diameter", "nan", "--crs", 32632), "must be a finite number"),
@@ -134,8 +134,10 @@ def test_nothing_counted_is_printed_unless_the_report_is_asked_for(fixes, tmp_pa
         (("--k", 9, "--max-diameter", "2km"), "one of --crs and --around"),
         (("--k", 9, "--max-diameter", "2km", "--around", "here"), "is no place"),
         (("--k", 9, "--max-diameter", "2km", "--around", "500,1"), "no place on Earth"),
-        ((*RECIPE, "--lon", "x"), "lon='x' is no column"),
-        ((*RECIPE, "--unit", "trajectory"), "needs a gap"),
+        ((*RECIPE, "--lon", "x"), "--lon 'x' is no column"),
+        ((*RECIPE, "--user-id", "x"), "--user-id 'x' is no column"),
+        ((*RECIPE, "--unit", "trajectory"), "needs a gap, for example --gap '20min'"),
+        ((*RECIPE, "--gap", "20min"), "--gap '20min' has no use with --unit 'user'"),
         ((*RECIPE, "--format", "geolife"), "no fixes found"),
     ],
 )
@@ -159,6 +161,14 @@ def test_wrong_usage_is_exit_code_2(fixes, tmp_path):
     assert run(fixes, "-o", tmp_path / "no" / "o.parquet", *RECIPE).exit_code == 2
     assert run(fixes, "-o", fixes, *RECIPE).exit_code == 2
     assert run(fixes, "-o", tmp_path / "o.parquet", *RECIPE, "--format", "gpx").exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["regions.csv", "regions.gpkg", "regions", "parquet"])
+def test_a_name_of_another_format_is_refused(fixes, tmp_path, name):
+    result = run(fixes, "-o", tmp_path / name, *RECIPE)
+    assert result.exit_code == 2
+    assert "a name that ends in .parquet" in result.stderr
+    assert not (tmp_path / name).exists()
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_part(fixes, tmp_path, monkeypatch):

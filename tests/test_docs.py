@@ -1,7 +1,8 @@
 """Every code block and command in README and docs runs.
 
 Python blocks of a page run in order in one namespace; assertions in them are real. Lines
-`$ ...` of console blocks run after them, in the same temporary folder.
+`$ ...` of console blocks run after them, in the same temporary folder. A page that names
+DPREGIONS_POSTGIS_URL gets the URL of a real server in it, and is skipped where there is none.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ def commands(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_blocks_and_commands_run(page, tmp_path, monkeypatch):
+def test_blocks_and_commands_run(page, tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
+    if "DPREGIONS_POSTGIS_URL" in page.read_text():
+        monkeypatch.setenv("DPREGIONS_POSTGIS_URL", request.getfixturevalue("postgis"))
     namespace: dict[str, object] = {"__name__": "__docs__"}
     for number, body in enumerate(blocks(page, "python")):
         with warnings.catch_warnings():

@@ -12,12 +12,17 @@ import pytest
 MODULES = {
     "bounds": 2,
     "consistency": 1,
+    "curator": 5,
     "euler": 5,
     "grid": 6,
+    "io.sources": 5,
     "isotonic": 2,
     "lengths": 0,
     "noise_law": 1,
     "paper": 1,
+    "planning": 2,
+    "planning_advice": 1,
+    "planning_input": 1,
     "privacy": 2,
     "releases": 4,
     "synthetic": 2,
@@ -26,7 +31,8 @@ MODULES = {
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_the_examples_of_a_module_are_true(name):
+def test_the_examples_of_a_module_are_true(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     failed, attempted = doctest.testmod(import_module(f"dpregions.{name}"))
     assert failed == 0
     assert attempted >= MODULES[name]

@@ -33,7 +33,8 @@ from dpregions.errors import CRSError, InputError, InputTypeError, PrivacyError
 from dpregions.hierarchy import Hierarchy, Level
 from dpregions.privacy import Budget, scale_for
 from dpregions.regions import Bound, outlines_of
-from dpregions.releases import Release, release_with
+from dpregions.releases import Release
+from dpregions.releasing import release_with
 from dpregions.strategy import Strategy, choose, default_sizes, workload_sizes
 from dpregions.study.noise import StudyNoise
 

@@ -534,3 +534,10 @@ def test_cells_that_are_no_short_decimals_are_kept_exactly():
 def test_bounds_of_cells_that_are_not_there_are_refused(cells):
     with pytest.raises(GridError, match=r"rows within|columns within 0\.\.2"):
         Grid(0, 0, 1, 2, 3).cell_bounds(*cells)
+
+
+@pytest.mark.parametrize("text", ["1e999999999", "1/0", "-1", "1.5", "", " 1", "9" * 5000, 7])
+def test_an_exact_cell_size_that_str_never_wrote_is_not_computed(text):
+    grid = Grid(0, 0, 1, 2, 3)
+    fields = json.loads(grid.to_json()) | {"exact_cell_size": text}
+    assert Grid.from_json(json.dumps(fields)) == grid

@@ -53,6 +53,29 @@ def test_counting_rectangles_needs_neither_numba_nor_geopandas():
     assert imported_by(code) == []
 
 
+def test_a_saved_release_answers_rectangles_with_arrow_alone(tmp_path):
+    path = tmp_path / "city.parquet"
+    made = (
+        "import dpregions as dpr\n"
+        "grid = dpr.synthetic.grid()\n"
+        "regions = dpr.synthetic.regions(200)\n"
+        "for method in ('footprint', 'paper'):\n"
+        "    made = dpr.release(regions, grid, epsilon=1, max_diameter='2km', method=method)\n"
+        f"    made.save({str(path)!r} + method)"
+    )
+    subprocess.run([sys.executable, "-c", made], check=True)
+    for method in ("footprint", "paper"):
+        code = (
+            "import dpregions as dpr\n"
+            f"release = dpr.load({str(path)!r} + {method!r})\n"
+            "bounds = release.grid.cell_bounds(2, 5, 3, 9)\n"
+            "release.count(*bounds), release.estimate(*bounds), release.interval(*bounds)\n"
+            "release.expected_error(*bounds), release.describe()\n"
+            "release.interval(*([bound, bound] for bound in bounds))"
+        )
+        assert imported_by(code) == ["pyarrow"]
+
+
 def test_unknown_names_are_missing_in_the_usual_way():
     import dpregions
 

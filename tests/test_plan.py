@@ -160,7 +160,7 @@ def test_a_release_imports_neither_plans_nor_studies():
     code = (
         "import sys, dpregions as dpr\n"
         "dpr.release, dpr.paper, dpr.EulerHistogram\n"
-        "import dpregions.releases\n"
+        "import dpregions.releasing\n"
         "print([m for m in sys.modules if 'study' in m or 'planning' in m])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -183,10 +183,8 @@ class Untouched:
 
 def refused(kind, url, sql="SELECT * FROM homes", **options):
     """Return the words of a refusal, after looking for secrets wherever Python keeps an error."""
-    with pytest.raises(kind) as caught:
-        releases.release_with(
-            Untouched(), opened(url, sql, **options), GRID, epsilon=1, max_diameter="2km"
-        )
+    with pytest.raises(kind) as caught, opened(url, sql, **options) as stream:
+        releases.release_with(Untouched(), stream, GRID, epsilon=1, max_diameter="2km")
     error = caught.value
     assert error.__cause__ is None
     assert error.__context__ is None
@@ -206,7 +204,7 @@ class TestRefused:
             ("SELEC 'record 471'", InputError, "42601: its syntax is wrong"),
             ("SELECT 1; DROP TABLE homes", InputError, "its syntax is wrong"),
             ("UPDATE homes SET note = 'x'", InputError, "its syntax is wrong"),
-            ("SELECT *, nextval('counter') FROM homes", InputError, "it writes"),
+            ("SELECT *, nextval('counter') FROM homes", SourceError, "it writes"),
             ("SELECT user_id, 'record 471'::int AS n, geom FROM homes", InputError, "22P02"),
             ("SELECT user_id FROM homes", InputTypeError, "no geometry: its columns are user_id"),
             ("SELECT user_id, ST_AsText(geom) AS t FROM homes", InputTypeError, "no geometry"),

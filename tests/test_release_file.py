@@ -30,7 +30,7 @@ from dpregions.grid import STEPS
 from dpregions.release_columns import checksum_of, columns_of
 from dpregions.release_file import CATALOGUE, STATEMENT, checksum, seal
 from dpregions.release_statement import canonical, statement_of
-from dpregions.releases import release_with
+from dpregions.releasing import release_with
 from dpregions.study.noise import StudyNoise
 
 ROOT = Path(__file__).parents[1]
@@ -396,6 +396,41 @@ def test_damage_anywhere_is_refused(method, tmp_path):
     assert done.returncode == 0, done.stderr
     refused, tried = map(int, done.stdout.split())
     assert refused >= tried - 5 and tried > 500  # zeros written over zeros are no damage
+
+
+RESEALED = """
+import hashlib, resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+import dpregions as dpr
+from dpregions.errors import ReleaseFileError
+from dpregions.release_file import SEAL, checksum
+path, target = sys.argv[1:]
+whole, wanted = open(path, "rb").read(), checksum(dpr.load(path))
+start = whole.index(SEAL)
+digest, stop = start + len(SEAL), start + len(SEAL) + 32
+refused = 0
+for bit in range(0, 8 * len(whole), 113):
+    flipped = bytearray(whole)
+    flipped[bit // 8] ^= 1 << bit % 8
+    flipped[digest:stop] = hashlib.sha256(flipped[:start] + flipped[stop:]).digest()
+    open(target, "wb").write(flipped)
+    try:
+        loaded = dpr.load(target)
+    except ReleaseFileError:
+        refused += 1
+    else:
+        assert checksum(loaded) == wanted
+print(refused)
+"""
+
+
+def test_damage_under_a_forged_seal_never_loads_as_something_else(tmp_path):
+    path = tmp_path / "a.parquet"
+    made().save(path)
+    args = [sys.executable, "-c", RESEALED, path, tmp_path / "bad.parquet"]
+    done = subprocess.run(args, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 300
 
 
 def change(**values):

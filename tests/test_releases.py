@@ -30,7 +30,8 @@ from dpregions.errors import (
 from dpregions.noise_law import sum_half_width, sum_tail
 from dpregions.privacy import Budget, PrivacyUnit, SystemNoise, scale_for
 from dpregions.queries import signed_table
-from dpregions.releases import METHODS, Release, Terms, release_with
+from dpregions.releases import METHODS, Release
+from dpregions.releasing import Terms, release_with
 from dpregions.study.noise import StudyNoise
 
 GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5)

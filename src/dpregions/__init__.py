@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from dpregions.grid import Grid
     from dpregions.io.sources import open_regions
     from dpregions.release_file import load
-    from dpregions.releases import Release, release
+    from dpregions.releases import Release
+    from dpregions.releasing import release
 
 _HOME = {
     "EulerHistogram": "euler",
@@ -25,7 +26,7 @@ _HOME = {
     "load": "release_file",
     "open_regions": "io.sources",
     "regions_from_fixes": "fixes",
-    "release": "releases",
+    "release": "releasing",
 }
 _SUBMODULES = ("errors", "paper", "synthetic")
 

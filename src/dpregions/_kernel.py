@@ -376,6 +376,24 @@ def row_spans(xy, start, stop, n_rows, low, high):
 
 
 @njit(cache=True, nogil=True)
+def touching(xy, offsets, n_rows, n_cols):
+    """Say which outlines touch a cell of the area."""
+    low, high = span_buffers(n_rows)
+    touched = np.zeros(offsets.size - 1, np.bool_)
+    for i in range(offsets.size - 1):
+        start, stop = offsets[i], offsets[i + 1]
+        if start == stop:
+            continue
+        first, last = row_spans(xy, start, stop, n_rows, low, high)
+        for r in range(first, last + 1):
+            d = 2 * r + PAD
+            if max(low[d], 0) <= min(high[d], n_cols - 1):
+                touched[i] = True
+                break
+    return touched
+
+
+@njit(cache=True, nogil=True)
 def add_bodies(xy, offsets, n_rows, n_cols, steps):
     """Add outlines to a difference array of shape (2 * n_rows - 1, 2 * n_cols).
 

@@ -61,7 +61,8 @@ class RegionStream:
         self.schema = pa.schema([*(f for f in schema if f.name != "geometry"), geometry])
         self.crs = crs
         self.attrs = {} if unit is None else {UNIT_ATTRIBUTE: unit}
-        self._batches: Iterator[pyarrow.RecordBatch] | None = batches
+        self._batches = batches
+        self._was_read = False
 
     @property
     def columns(self) -> list[str]:
@@ -70,10 +71,10 @@ class RegionStream:
 
     def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
         """Yield the batches, at most `CHUNK_ROWS` rows each; once."""
-        if self._batches is None:
+        if self._was_read:
             raise InputError("these regions were read already: open the source again")
-        batches, self._batches = self._batches, None
-        return self._in_chunks(batches)
+        self._was_read = True
+        return self._in_chunks(self._batches)
 
     def _in_chunks(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         for batch in batches:
@@ -89,10 +90,10 @@ class RegionStream:
         return reader.__arrow_c_stream__(requested_schema)
 
     def close(self) -> None:
-        """Let go of the file or the connection without reading to the end."""
-        batches, self._batches = self._batches, None
-        if isinstance(batches, Generator):
-            batches.close()
+        """Let go of the file or the connection, read to the end or not."""
+        self._was_read = True
+        if isinstance(self._batches, Generator):
+            self._batches.close()
 
     def __enter__(self) -> Self:
         return self

@@ -13,6 +13,7 @@ import typer
 
 from dpregions._version import __version__
 from dpregions.cli_budget import budget
+from dpregions.cli_check import check
 from dpregions.cli_demo import demo
 from dpregions.cli_describe import describe
 from dpregions.cli_export import export
@@ -49,6 +50,7 @@ def _options(
 
 app.command()(demo)
 app.command()(regions)
+app.command()(check)
 app.add_typer(budget)
 app.command()(release)
 # Negative coordinates look like options; `query` itself tells the two apart.

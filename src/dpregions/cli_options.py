@@ -34,6 +34,34 @@ Around = Annotated[
 ]
 Side = Annotated[str | None, typer.Option("--side", help="Side of the area, for example 20km.")]
 Cell = Annotated[str | None, typer.Option("--cell", help="Side of a cell, for example 1km.")]
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE",
+        help="A file (GeoParquet, GeoPackage, FlatGeobuf, GeoJSON, Shapefile, CSV, DuckDB) or a "
+        "database, postgresql://HOST/DATABASE.",
+    ),
+]
+Sql = Annotated[
+    str | None, typer.Option("--sql", help="The query, for databases: users and a geometry.")
+]
+Layer = Annotated[str | None, typer.Option("--layer", help="The layer, in a file with several.")]
+Geometry = Annotated[
+    str | None, typer.Option("--geometry", help="The column of regions, where it is not marked.")
+]
+UserId = Annotated[
+    str | None, typer.Option("--user-id", help="The column of users; by default user_id.")
+]
+EachRow = Annotated[
+    bool, typer.Option("--each-row", help="Each row is its own user: protects rows, not users.")
+]
+SourceCrs = Annotated[
+    str | None, typer.Option("--crs", help="CRS of a source that carries none, e.g. EPSG:4326.")
+]
+Lon = Annotated[
+    str | None, typer.Option("--lon", help="For CSV: the column of longitudes, each row a point.")
+]
+Lat = Annotated[str | None, typer.Option("--lat", help="For CSV: the column of latitudes.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Result as JSON.")]
 
 
@@ -42,20 +70,6 @@ class NeighbourChoice(StrEnum):
 
     add_remove = "add-remove"
     replace_one = "replace-one"
-
-
-_IN_OPTIONS = (
-    (r"\bset theirs, regions\.set_crs\(\.\.\.\), or give crs=", "give --crs"),
-    (r"\bpass an array of ids, or user_id=None\b", "use --each-row"),
-    (r"\buser_id=None\b", "--each-row"),
-    (r"\bleave crs out\b", "leave --crs out"),
-    (
-        r"\b(user_id|method|max_diameter|workload|crs|sql|layer|geometry|lon|lat)= *",
-        r"--\1 ",
-    ),
-    (r"(?<!-)\bmax_diameter\b", "--max_diameter"),
-)
-"""How an error speaks of arguments, and how it speaks of options."""
 
 
 def read_grid(grid: Path | None, around: str | None, side: str | None, cell: str | None) -> Grid:
@@ -90,6 +104,53 @@ def _grid_of_release(text: str) -> str:
         return json.dumps(found["grid"]) if "checksum" in found else text
     except (ValueError, TypeError, LookupError, RecursionError):
         return text
+
+
+_CALL = r"\w[\w.]*\([^)]*\)"
+_ARGUMENT = (
+    r"(?<![\w-])(?:(?P<given>user_id|max_diameter|geometry|layer|method|workload|format|unit|sql|"
+    r"crs|lon|lat|time|gap|k)=|(?P<named>max_diameter)\b|(?P<bare>crs|k)(?= out\b| must be))"
+)
+
+
+@contextmanager
+def in_options() -> Iterator[None]:
+    """Let errors of the library speak of options: --max-diameter, not max_diameter."""
+    try:
+        yield
+    except (InputError, InputTypeError) as error:
+        spoken = type(error)(option_words(str(error)))
+        for note in getattr(error, "__notes__", ()):
+            spoken.add_note(note)
+        raise spoken from error
+
+
+def option_words(message: str) -> str:
+    """Return a message with options in place of Python's arguments.
+
+    "user_id='x' is no column" becomes "--user-id 'x' is no column". Calls that a message
+    quotes, such as Grid(..., crs=...), stay as they are.
+    """
+
+    def option(match: re.Match[str]) -> str:
+        name = match["given"] or match["named"] or match["bare"]
+        if name is None:
+            return match[0]
+        follows = message[match.end() : match.end() + 1]
+        gap = "" if match["given"] is None or follows in ("", " ", ",", ".", ":") else " "
+        return f"--{name.replace('_', '-')}{gap}"
+
+    message = message.replace("set theirs, regions.set_crs(...), or give crs=", "give --crs")
+    message = message.replace("pass an array of ids, or user_id=None", "use --each-row")
+    message = message.replace("user_id=None", "--each-row")
+    return re.sub(f"{_CALL}|{_ARGUMENT}", option, message)
+
+
+def read_users(user_id: str | None, each_row: bool) -> str | None:
+    """Return the column of users that --user-id names, None for --each-row."""
+    if each_row and user_id is not None:
+        raise InputError("give one of --user-id and --each-row: a row counts, or a user does")
+    return None if each_row else user_id or "user_id"
 
 
 def read_place(around: str) -> tuple[float, float]:
@@ -128,22 +189,6 @@ def read_epsilon(text: str) -> Fraction:
             f"--epsilon {text} is no privacy loss: give a number above 0, for example 0.5 or 1/3"
         )
     return Fraction(parts[0]) / Fraction(parts[1])
-
-
-@contextmanager
-def in_options() -> Iterator[None]:
-    """Let errors of the library speak of options: --max-diameter, not max_diameter."""
-    try:
-        yield
-    except (InputError, InputTypeError) as error:
-        text = str(error)
-        for argument, option in _IN_OPTIONS:
-            text = re.sub(argument, option, text)
-        text = re.sub(r"--[a-z_]+", lambda name: name[0].replace("_", "-"), text)
-        spoken = type(error)(text)
-        for note in getattr(error, "__notes__", ()):
-            spoken.add_note(note)
-        raise spoken from error
 
 
 @contextmanager

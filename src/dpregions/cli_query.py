@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -35,7 +36,7 @@ def query(
     file: Annotated[Path, typer.Argument(help="A release file.")],
     bounds: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[XMIN YMIN XMAX YMAX]", help="One rectangle."),
+        typer.Argument(metavar="XMIN YMIN XMAX YMAX", help="One rectangle."),
     ] = None,
     rectangles: Annotated[
         str | None,
@@ -236,7 +237,7 @@ def _write_frame(frame: geopandas.GeoDataFrame, output: Path | None, as_json: bo
             frame.to_parquet(part, index=False)
         else:
             part.unlink()  # GDAL makes the file itself
-            frame.to_file(part)
+            frame.to_file(part, layer=re.sub(r"\W+", "_", output.stem))
     _report(output, as_json)
 
 

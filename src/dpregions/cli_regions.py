@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpregions.cli_options import progress_bar, read_length, read_place, refuse_output
+from dpregions.cli_options import in_options, progress_bar, read_length, read_place, refuse_output
 from dpregions.errors import InputError
 from dpregions.whole_files import SECRET, replacing
 
 if TYPE_CHECKING:
     import geopandas
+
+
+GEOPARQUET = (".parquet", ".pq", ".geoparquet")
 
 
 class Format(StrEnum):
@@ -86,7 +89,11 @@ def regions(
 
     target = read_crs(_one_crs(crs, around), "--crs")
     refuse_output(output, fixes)
-    with progress_bar("fixes to regions") as progress:
+    if output.suffix.lower() not in GEOPARQUET:
+        raise InputError(
+            f"--output {output}: GeoParquet is written, so give a name that ends in .parquet"
+        )
+    with in_options(), progress_bar("fixes to regions") as progress:
         reader = read_fixes(
             fixes,
             format=format.value,

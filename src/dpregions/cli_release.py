@@ -19,14 +19,24 @@ from dpregions.cli_options import (
     Around,
     AsJson,
     Cell,
+    EachRow,
+    Geometry,
     GridFile,
+    Lat,
+    Layer,
+    Lon,
     NeighbourChoice,
     Side,
+    Source,
+    SourceCrs,
+    Sql,
+    UserId,
     in_options,
     notes,
     read_epsilon,
     read_grid,
     read_length,
+    read_users,
     refuse_output,
     stages,
 )
@@ -53,13 +63,7 @@ class OversizeChoice(StrEnum):
 
 
 def release(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SOURCE",
-            help="Regions: GeoParquet, GeoPackage, CSV, ..., or postgresql://host/database.",
-        ),
-    ],
+    source: Source,
     output: Annotated[Path, typer.Option("--output", "-o", help="Release file to write.")],
     epsilon: Annotated[str, typer.Option(help="The privacy loss: 1, 0.5 or 1/3.")],
     max_diameter: Annotated[
@@ -80,20 +84,14 @@ def release(
     neighbours: Annotated[
         NeighbourChoice, typer.Option(help="What epsilon is about.")
     ] = NeighbourChoice.add_remove,
-    user_id: Annotated[
-        str | None, typer.Option(help="Column of users, each counted once; by default user_id.")
-    ] = None,
-    each_row: Annotated[
-        bool, typer.Option("--each-row", help="Instead of --user-id: protect single rows only.")
-    ] = False,
-    crs: Annotated[str | None, typer.Option(help="CRS of regions that carry none.")] = None,
-    sql: Annotated[str | None, typer.Option(help="For databases: the query.")] = None,
-    layer: Annotated[str | None, typer.Option(help="The layer, in a file with several.")] = None,
-    geometry: Annotated[
-        str | None, typer.Option(help="Column of regions, if there are several.")
-    ] = None,
-    lon: Annotated[str | None, typer.Option(help="For CSV: column of longitudes.")] = None,
-    lat: Annotated[str | None, typer.Option(help="For CSV: column of latitudes.")] = None,
+    user_id: UserId = None,
+    each_row: EachRow = False,
+    crs: SourceCrs = None,
+    sql: Sql = None,
+    layer: Layer = None,
+    geometry: Geometry = None,
+    lon: Lon = None,
+    lat: Lat = None,
     oversize: Annotated[
         OversizeChoice, typer.Option(help="What becomes of longer regions.")
     ] = OversizeChoice.shrink,
@@ -130,7 +128,7 @@ def release(
         "covert": covert,
     }
     asked = {
-        "user_id": _read_users(user_id, each_row),
+        "user_id": read_users(user_id, each_row),
         "crs": crs,
         "sql": sql,
         "layer": layer,
@@ -166,8 +164,8 @@ def _publish(
     """Return the release, once it is saved, and the checksum that the ledger has of its file."""
     from dpregions.io.sources import open_regions
     from dpregions.ledger import Ledger
-    from dpregions.releases import Terms
-    from dpregions.releases import release as make
+    from dpregions.releasing import Terms
+    from dpregions.releasing import release as make
 
     Terms(grid=area, **terms)  # refuses what it can before the source is opened
     book = None if ledger is None else Ledger(ledger)
@@ -197,12 +195,6 @@ def _tell_saved(ledger: Ledger, entry: str, output: Path) -> str | None:
     except (LedgerError, LedgerUnavailableError) as error:
         typer.echo(f"dpregions: {output} is saved, but not noted in its ledger: {error}", err=True)
         return None
-
-
-def _read_users(user_id: str | None, each_row: bool) -> str | None:
-    if each_row and user_id is not None:
-        raise InputError("give one of --user-id and --each-row: a row counts, or a user does")
-    return None if each_row else user_id or "user_id"
 
 
 def _read_workload(text: str) -> list[Any]:

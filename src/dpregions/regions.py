@@ -92,7 +92,7 @@ class RegionTable:
         if isinstance(self._column, np.ndarray):
             return self._column[rows]
         part = self._column[rows] if isinstance(rows, slice) else self._column.take(rows)
-        return _decoded(part.to_numpy(zero_copy_only=False))
+        return decoded(part.to_numpy(zero_copy_only=False))
 
 
 class IdColumns(tuple[str, ...]):
@@ -130,7 +130,7 @@ def outlines_of(
     """Return the bounded integer outlines of geometries, empty where there is no contribution."""
     from dpregions import _kernel
 
-    coords, owner = _coordinates(geometries)
+    coords, owner = coordinates(geometries)
     starts = np.zeros(len(geometries) + 1, np.int64)
     np.cumsum(np.bincount(owner, minlength=len(geometries)), out=starts[1:])
     if crs is not None and grid.crs is not None:
@@ -142,7 +142,7 @@ def outlines_of(
     return Outlines(xy, offsets)
 
 
-def _coordinates(
+def coordinates(
     geometries: NDArray[np.object_],
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return all coordinates and which geometry each is of; none of what GEOS cannot list."""
@@ -163,7 +163,7 @@ def _coordinates(
     return coords, owner
 
 
-def _decoded(wkb: NDArray[np.object_]) -> NDArray[np.object_]:
+def decoded(wkb: NDArray[np.object_]) -> NDArray[np.object_]:
     """Return the geometries of WKB, None where it is null or cannot be read; in silence."""
     import shapely
 
@@ -251,16 +251,19 @@ def read_regions(regions: Any, *, user_id: Any = None, crs: Any = None) -> Regio
             )
         column = RegionTable(np.asarray(regions.geometry.array))
         names = list(regions.columns) if frame else None
-        ids = _ids(user_id, names, lambda name: regions[name].array)
+        ids = user_numbers(user_id, names, lambda name: regions[name].array)
         return RegionSource([column], ids, one_crs(regions.crs, stated))
     if isinstance(regions, pd.Series | pd.Index):
         regions = np.asarray(regions, dtype=object)
     if hasattr(regions, "__arrow_c_stream__") or hasattr(regions, "__arrow_c_array__"):
         return _read_arrow(regions, user_id, stated)
-    return RegionSource([RegionTable(_geometry_array(regions))], _ids(user_id, None, None), stated)
+    return RegionSource(
+        [RegionTable(_geometry_array(regions))], user_numbers(user_id, None, None), stated
+    )
 
 
-def _ids(user_id: Any, columns: list[Any] | None, column: Any) -> NDArray[np.int64] | None:
+def user_numbers(user_id: Any, columns: list[Any] | None, column: Any) -> NDArray[np.int64] | None:
+    """Return each row's user as a number, -1 for none; None where each row is its own."""
     if user_id is None:
         return None
     if isinstance(user_id, IdColumns):
@@ -346,7 +349,7 @@ def _geometry_array(regions: Any) -> NDArray[np.object_]:
                 f"regions hold a value of type {type(value).__name__}: geometries or WKB needed"
             )
     if other.size:
-        array[other] = _decoded(array[other])
+        array[other] = decoded(array[other])
     return array
 
 
@@ -371,5 +374,5 @@ def _read_arrow(regions: Any, user_id: Any, stated: CRS | None) -> RegionSource:
         return RegionSource(tables, None, crs)
     # One region a user needs all of a user's rows: the table is held, as WKB.
     table = pa.Table.from_batches(batches, reader.schema)
-    ids = _ids(user_id, table.column_names, table.column)
+    ids = user_numbers(user_id, table.column_names, table.column)
     return RegionSource([RegionTable(plain_column(table.column(name)))], ids, crs)

@@ -33,8 +33,8 @@ def draw_story(
 
     grid = release.grid
     extent = (grid.xmin, grid.xmax, grid.ymin, grid.ymax)
-    figure = Figure(figsize=(13.5, 4.9), layout="constrained")
-    left, middle, right = figure.subplots(1, 3, width_ratios=[1, 1.12, 1])
+    figure = Figure(figsize=(13.5, 4.9), layout="compressed")
+    left, middle, right = figure.subplots(1, 3, width_ratios=[1, 1, 1])
     regions.plot(ax=left, facecolor=_REGION, edgecolor=_REGION, alpha=0.16, linewidth=0.4)
     left.set_title("Secret: regions, one a user (synthetic)")
     faces = release.counts[::2, ::2]
@@ -53,10 +53,10 @@ def draw_story(
     right.plot(released, at, "o", color=_REGION, label="published count")
     right.plot(truth, at, "|", color=_TRUTH, markersize=16, markeredgewidth=2, label="truth")
     right.set_yticks(at, [a.query for a in answers])
-    right.set(xscale="log", xlabel="regions touching the query")
+    right.set(xscale="log", box_aspect=1, xlabel="regions touching the query")
     right.set_ylim(-0.6, len(answers) - 0.1)
     right.set_title("Answers beside the truth (synthetic)")
-    right.legend(loc="lower right", frameon=False)
+    right.legend(loc="upper right", frameon=False)
     right.spines[["top", "right"]].set_visible(False)
     right.tick_params(colors=_INK)
     figure.savefig(path, dpi=110)

@@ -22,7 +22,8 @@ from dpregions.euler import EulerHistogram
 from dpregions.grid import STEPS, Grid
 from dpregions.hierarchy import covert_fit
 from dpregions.regions import Bound, outlines_of
-from dpregions.releases import Release, release_with
+from dpregions.releases import Release
+from dpregions.releasing import release_with
 from dpregions.study.noise import StudyNoise
 
 if TYPE_CHECKING:

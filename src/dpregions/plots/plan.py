@@ -22,6 +22,8 @@ _METHODS = {"footprint": ("#0072b2", "-", "o"), "paper": ("#d55e00", "--", "s")}
 """Colour (Okabe and Ito's, safe for the colour-blind), line and marker of each method."""
 
 _COLUMNS = 4
+_LEAST = 1e-6
+"""Smaller errors, 0 among them, are drawn as this."""
 
 
 def need_matplotlib(path: Path) -> None:
@@ -51,16 +53,21 @@ def draw_plan(plan: Plan, path: Path) -> None:
 
     queries = list(dict.fromkeys(row.query for row in plan.rows))
     cells = sorted({row.cell_size for row in plan.rows})
+    shown = [row for row in plan.rows if not math.isnan(row.error)]
+    heights = [math.log10(max(end, _LEAST)) for row in shown for end in (row.low, row.high)]
+    gap = 0.045 * (max(heights, default=0.0) - min(heights, default=0.0))
     n_cols = min(len(queries), _COLUMNS)
     n_rows = -(-len(queries) // n_cols)
     size = (3.5 * n_cols + 1.1, 3.6 * n_rows + 0.9)
     figure = Figure(figsize=size, layout="constrained")
     panels = figure.subplots(n_rows, n_cols, sharex=True, sharey=True, squeeze=False)
     for axes, query in zip(panels.flat, queries, strict=False):
-        rows = [row for row in plan.rows if row.query == query and not math.isnan(row.error)]
+        rows = [row for row in shown if row.query == query]
         axes.set_title(f"{query} queries", color=_INK, loc="left", fontsize=11)
-        _draw_curves(axes, rows, cells)
+        _label_ends(axes, _draw_curves(axes, rows, cells), gap)
         _frame(axes, plan)
+    for advice in plan.recommendations[:1]:
+        _draw_target(panels.flat, advice.target, min(row.epsilon for row in plan.rows))
     for axes in panels.flat[len(queries) :]:
         axes.set_visible(False)
     for axes in panels[:, 0]:
@@ -89,8 +96,12 @@ def draw_plan(plan: Plan, path: Path) -> None:
         figure.savefig(part, dpi=130)
 
 
-def _draw_curves(axes: Any, rows: list[Expectation], cells: list[float]) -> None:
-    """Draw a curve for each method and cell size, with its cell size beside its end."""
+_End = tuple[float, float, str, str]
+"""Where a curve ends, what to write there, in which colour."""
+
+
+def _draw_curves(axes: Any, rows: list[Expectation], cells: list[float]) -> list[_End]:
+    """Draw a curve for each method and cell size; return their right ends."""
     ends = []
     for method, (colour, line, marker) in _METHODS.items():
         for cell in cells:
@@ -102,22 +113,22 @@ def _draw_curves(axes: Any, rows: list[Expectation], cells: list[float]) -> None
                 1.0 if len(cells) == 1 else 0.45 + 0.55 * cells.index(cell) / (len(cells) - 1)
             )
             x = [row.epsilon for row in points]
-            y = [max(row.error, 1e-6) for row in points]
+            y = [max(row.error, _LEAST) for row in points]
             low, high = (
-                [max(getattr(row, end), 1e-6) for row in points] for end in ("low", "high")
+                [max(getattr(row, end), _LEAST) for row in points] for end in ("low", "high")
             )
             axes.fill_between(x, low, high, color=colour, alpha=0.13 * strength, lw=0)
             axes.plot(x, y, line, color=colour, alpha=strength, marker=marker, ms=4.5, lw=1.8)
             mark = "*" if points[-1].note else ""
             ends.append((x[-1], y[-1], points[-1].cell + mark, colour))
-    _label_ends(axes, ends)
+    return ends
 
 
-def _label_ends(axes: Any, ends: list[tuple[float, float, str, str]]) -> None:
-    """Write each curve's cell size at its right end, apart from the next one's."""
+def _label_ends(axes: Any, ends: list[_End], gap: float) -> None:
+    """Write each curve's cell size at its right end, a gap (in decades) from the next one's."""
     placed: list[float] = []
     for x, y, text, colour in sorted(ends, key=lambda end: end[1]):
-        at = max(math.log10(y), placed[-1] + 0.16) if placed else math.log10(y)
+        at = max(math.log10(y), placed[-1] + gap) if placed else math.log10(y)
         placed.append(at)
         axes.annotate(
             text, (x, 10**at), xytext=(7, 0), textcoords="offset points", color=colour,
@@ -138,12 +149,16 @@ def _frame(axes: Any, plan: Plan) -> None:
     axes.set_xlim(epsilons[0] / 1.15, epsilons[-1] * (1.9 if len(epsilons) > 1 else 1.3))
     axes.grid(alpha=0.25, which="major")
     axes.spines[["top", "right"]].set_visible(False)
-    for advice in plan.recommendations[:1]:
-        axes.axhline(advice.target, color=_QUIET, lw=1, ls=":")
-        axes.annotate(
-            f"target {shown_percent(advice.target)}", (epsilons[0] / 1.12, advice.target),
-            xytext=(0, 3), textcoords="offset points", color=_QUIET, fontsize=8.5,
-        )  # fmt: skip
+
+
+def _draw_target(panels: Any, target: float, epsilon: float) -> None:
+    """Draw the target across all panels, and name it in the first."""
+    for axes in panels:
+        axes.axhline(target, color=_QUIET, lw=1, ls=":")
+    panels[0].annotate(
+        f"target {shown_percent(target)}", (epsilon, target), xytext=(-4, -10),
+        textcoords="offset points", color=_INK, fontsize=8.5,
+    )  # fmt: skip
 
 
 def _legend(figure: Any, plan: Plan) -> None:
