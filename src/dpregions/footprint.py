@@ -24,6 +24,7 @@ from dpregions.buckets import Buckets, Footprints, refuse_too_many
 from dpregions.catalogue import catalogue
 from dpregions.errors import PrivacyError
 from dpregions.hierarchy import (
+    MIX,
     Hierarchy,
     Measured,
     covert_fit,
@@ -121,13 +122,14 @@ def run(
     )
     tree = Hierarchy.of(Buckets.of(known, strategy.alphabet, *grid.shape), strategy.levels)
     exact = np.bincount(tree.buckets.numbers(regions), minlength=len(tree.buckets))
-    used = [i for i, weight in enumerate(strategy.weights) if weight]
-    shares = dict(zip(used, rest.split(*(strategy.weights[i] for i in used)), strict=True))
+    weights = {**dict(enumerate(strategy.weights)), MIX: strategy.mix}
+    used = [i for i, weight in weights.items() if weight]
+    shares = dict(zip(used, rest.split(*(weights[i] for i in used)), strict=True))
     noisy = {
         i: noise.add(tree.sums(i, exact), epsilon=share, sensitivity=factor)
         for i, share in shares.items()
     }
-    shares[0], noisy[0] = first, total
+    shares, noisy = {0: first} | shares, {0: total} | noisy
     del regions, exact  # from here on only noisy counts
     return _post_process(tree, strategy, noisy, shares, factor)
 
@@ -162,6 +164,8 @@ def _post_process(
         tree,
         tuple(values.get(i) for i in range(n)),
         tuple(spread.get(i, np.inf) for i in range(n)),
+        values.get(MIX),
+        spread.get(MIX, np.inf),
     )
     expected = expected_letters(measured)
     fitted = signed_fit(measured, expected)
@@ -172,7 +176,7 @@ def _post_process(
         counts=bodies.counts_on(buckets.n_rows, buckets.n_cols),
         signed=buckets.expand(fitted),
         measurements=Measurements(measured, expected, fitted, strategy),
-        spending=tuple((tree.describe(level), shares[level]) for level in sorted(shares)),
+        spending=tuple((tree.describe(level), share) for level, share in shares.items()),
     )
 
 
