@@ -42,6 +42,7 @@ UNIT_GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5)
 PLAIN = Strategy("sizes", (Level(0, "all"), Level(1, "letters")), (0, 10))
 BLOCKS = Strategy("sizes", (Level(0, "all"), Level(2, "all"), Level(1, "letters")), (0, 3, 7))
 SHAPES = Strategy("patterns", PLAIN.levels, PLAIN.weights)
+JOINED = Strategy("sizes", (Level(0, "all"), Level(1, "joined"), Level(1, "letters")), (0, 9, 0), 1)
 
 
 def town(grid: dpr.Grid, max_diameter: float, n: int = 200, seed: int = 0) -> np.ndarray:
@@ -128,7 +129,7 @@ def assert_is_the_histogram_of_its_bodies(release: Release) -> None:
 
 
 @pytest.mark.parametrize("name", GRIDS)
-@pytest.mark.parametrize("plan", [PLAIN, SHAPES], ids=["sizes", "patterns"])
+@pytest.mark.parametrize("plan", [PLAIN, SHAPES, JOINED], ids=["sizes", "patterns", "joined"])
 def test_the_counts_are_those_of_the_published_regions_on_every_grid(name, plan, monkeypatch):
     grid = GRIDS[name]
     fix_strategy(monkeypatch, plan)
@@ -223,7 +224,7 @@ def test_a_large_grid_works():
     st.integers(0, 13),
 )
 def test_shares_of_the_budget_sum_to_it_exactly(epsilon, shape, i):
-    plans = strategy.candidates(4, *shape, shapes=True)
+    plans = [JOINED, *strategy.candidates(4, *shape, shapes=True)]
     plan = plans[i % len(plans)]
     grid = dpr.Grid(0, 0, 1, *shape)
     with pytest.MonkeyPatch.context() as patch:
@@ -240,7 +241,25 @@ def test_shares_of_the_budget_sum_to_it_exactly(epsilon, shape, i):
         release.measurements.measured.hierarchy.sizes[i]
         for i, values in enumerate(release.measurements.measured.values)
         if values is not None
-    ]
+    ] + [len(release.measurements.measured.hierarchy.buckets.heights)] * bool(plan.mix)
+
+
+def test_footprints_are_joined_only_where_there_are_four_sizes():
+    def joins(side):
+        plans = strategy.candidates(side, 20, 20, shapes=True)
+        return [plan.mix for plan in plans if Level(1, "joined") in plan.levels]
+
+    assert joins(2) == [3, 3]  # and then the mix is measured too
+    assert joins(1) == joins(3) == joins(5) == []
+
+
+@pytest.mark.parametrize(("epsilon", "joined"), [(0.1, True), (1, False), (10, False)])
+def test_footprints_are_joined_where_noise_drowns_single_sizes(epsilon, joined):
+    known = catalogue(2, 1 << 20)
+    plan = strategy.choose(
+        known, 10, 10, epsilon=0.9 * epsilon, n_regions=9000.0, spent=0.1 * epsilon
+    )
+    assert (Level(1, "joined") in plan.levels) == joined
 
 
 def test_the_total_costs_a_small_share_and_comes_first():
@@ -255,13 +274,14 @@ def test_the_total_costs_a_small_share_and_comes_first():
     assert budget == Budget(Fraction(1, 4))
 
 
-@pytest.mark.parametrize("plan", [PLAIN, BLOCKS, SHAPES])
+@pytest.mark.parametrize("plan", [PLAIN, BLOCKS, SHAPES, JOINED])
 def test_every_count_gets_noise_of_its_share_empty_ones_too(plan, monkeypatch):
     fix_strategy(monkeypatch, plan)
     spy = Spy(3)
     release = study([], noise=spy, epsilon=0.5)
     tree = release.measurements.measured.hierarchy
     sizes = [1] + [tree.sizes[i] for i, weight in enumerate(plan.weights) if weight]
+    sizes += [len(tree.buckets.heights)] * bool(plan.mix)
     assert [len(values) for values, *_ in spy.asked] == sizes
     for (values, asked, sensitivity, noisy), (_, budget) in zip(
         spy.asked, release.spending, strict=True
@@ -275,7 +295,8 @@ def test_every_count_gets_noise_of_its_share_empty_ones_too(plan, monkeypatch):
             zeros = np.count_nonzero(noisy == 0)
             assert zeros <= binom.isf(1e-9, len(values), (1 - a) / (1 + a))
             assert np.abs(noisy).mean() > 0.5 * scale_for(budget, 1)
-    measured = [v for v in release.measurements.measured.values if v is not None]
+    found = release.measurements.measured
+    measured = [v for v in (*found.values, found.mix) if v is not None]
     for (*_, noisy), values in zip(spy.asked, measured, strict=True):
         np.testing.assert_array_equal(noisy, values)
 
@@ -302,7 +323,7 @@ def test_each_measurement_is_calibrated_to_the_sensitivity_it_states(
         assert variances[i] == pytest.approx(2 * a / (1 - a) ** 2)
 
 
-@pytest.mark.parametrize("plan", [PLAIN, BLOCKS, SHAPES])
+@pytest.mark.parametrize("plan", [PLAIN, BLOCKS, SHAPES, JOINED])
 @pytest.mark.parametrize("change", ["add", "replace", "move out"])
 def test_neighbours_move_each_measurement_by_no_more_than_its_sensitivity(
     plan, change, monkeypatch

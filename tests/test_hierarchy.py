@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dpregions.buckets import Buckets
 from dpregions.catalogue import catalogue
 from dpregions.hierarchy import (
+    MIX,
     Hierarchy,
     Level,
     Measured,
@@ -32,6 +33,7 @@ LEVELS = [
     (TOTAL, Level(2, "all"), Level(2, "classes"), LEAVES),
     (TOTAL, Level(4, "all"), Level(2, "all"), Level(1, "all"), LEAVES),
     (TOTAL, Level(4, "all"), Level(4, "classes"), Level(1, "classes"), LEAVES),
+    (TOTAL, Level(4, "all"), Level(1, "joined"), LEAVES),
 ]
 
 
@@ -106,7 +108,7 @@ def test_the_levels_of_every_strategy_are_nested_partitions(shape, k):
             np.testing.assert_array_equal(coarse, up[fine])
 
 
-@given(st.integers(0, 4), st.data())
+@given(st.integers(0, len(LEVELS) - 1), st.data())
 def test_one_region_more_moves_one_count_of_each_level_by_one(i, data):
     tree = tree_of(i)
     n = len(tree.buckets)
@@ -123,6 +125,9 @@ def test_one_region_more_moves_one_count_of_each_level_by_one(i, data):
         replaced = np.abs(tree.sums(level, more) - tree.sums(level, elsewhere)).sum()
         assert replaced in (0, 2)
         assert (replaced == 0) == (tree.part[level][a] == tree.part[level][b])
+    step = tree.sums(MIX, more) - tree.sums(MIX, counts)
+    assert sorted(step.tolist()) == [0] * (len(tree.buckets.heights) - 1) + [1]
+    assert np.abs(tree.sums(MIX, more) - tree.sums(MIX, elsewhere)).sum() in (0, 2)
 
 
 @pytest.mark.parametrize("i", range(len(LEVELS)))
@@ -141,6 +146,8 @@ def test_describe_says_what_is_counted_where():
     assert "by class of size" in tree.describe(2)
     assert tree.describe(3).startswith(f"{len(tree.buckets)} counts of regions by size")
     assert "pattern of footprint" in tree_of(0, alphabet="patterns").describe(1)
+    assert "of one and two cells together" in tree_of(5).describe(2)
+    assert tree.describe(MIX) == "4 counts of regions by size of footprint in the area"
 
 
 # The signed fit
@@ -315,6 +322,40 @@ def test_expected_letters_without_any_are_the_prior():
     expected = expected_letters(Measured(tree, values, (1.0, 1.0, np.inf)))
     share = np.bincount(tree.buckets.letters, expected)
     np.testing.assert_allclose(share, tree.buckets.weights)
+
+
+def test_joined_footprints_of_one_and_two_cells_share_a_count_and_larger_ones_have_their_own():
+    tree = tree_of(5)
+    buckets, part = tree.buckets, tree.part[2]
+    cell = buckets.centres[0] * buckets.n_cols + buckets.centres[1]
+    small = (buckets.heights * buckets.widths)[buckets.letters] <= 2
+    for one in range(len(buckets)):
+        together = (cell == cell[one]) & small if small[one] else np.arange(len(buckets)) == one
+        np.testing.assert_array_equal(part == part[one], together)
+
+
+@pytest.mark.parametrize(("variance", "atol"), [(1e-6, 1e-3), (1e9, 1e-3)])
+def test_letters_of_a_joined_count_are_shared_out_by_the_measured_mix_or_else_the_prior(
+    variance, atol
+):
+    tree = tree_of(5)
+    letters, weights = tree.buckets.letters, tree.buckets.weights
+    mix = 1000 * np.array([0.6, 0.1, 0.1, 0.2])
+    joined = np.bincount(tree.part[2], np.ones(len(letters)))
+    values = (np.array([1000.0]), None, joined, None)
+    measured = Measured(tree, values, (1.0, np.inf, 1.0, np.inf), mix, variance)
+    share = np.bincount(letters, expected_letters(measured))[:3]
+    wanted = mix[:3] if variance < 1 else weights[:3]
+    np.testing.assert_allclose(share / share.sum(), wanted / wanted.sum(), atol=atol)
+
+
+def test_a_mix_lost_in_noise_leaves_every_letter_something():
+    tree = tree_of(5)
+    values = (np.array([-5.0]), None, np.full(tree.sizes[2], -3.0), None)
+    measured = Measured(tree, values, (1.0, np.inf, 1.0, np.inf), np.full(4, -50.0), 4.0)
+    expected = expected_letters(measured)
+    assert np.isfinite(expected).all()
+    assert (expected > 0).all()
 
 
 # The variance of a query

@@ -162,6 +162,14 @@ def test_a_release_of_measured_shapes_reads_back_exactly(tmp_path):
     assert_same(release, dpr.load(tmp_path / "a.parquet"))
 
 
+def test_a_release_of_joined_sizes_reads_back_exactly(tmp_path):
+    grid = dpr.Grid(0, 0, 1, n_rows=10, n_cols=10, crs="EPSG:32632")
+    release = made(grid, 9000, max_diameter=1, epsilon=0.1)
+    assert release.measurements.strategy.mix
+    release.save(tmp_path / "city.parquet")
+    assert_same(release, dpr.load(tmp_path / "city.parquet"))
+
+
 def test_polygons_answer_as_before(good):
     release, path = good
     other = dpr.load(path)

@@ -24,6 +24,7 @@ from dpregions.buckets import Buckets, Footprints, refuse_too_many
 from dpregions.catalogue import catalogue
 from dpregions.errors import PrivacyError
 from dpregions.hierarchy import (
+    MIX,
     Hierarchy,
     Measured,
     QueryVariance,
@@ -165,9 +166,10 @@ class Terms:
         )
 
     def shares(self, strategy: Strategy) -> dict[int, Budget]:
-        """Return the budget of each level that is measured; they sum to the whole exactly."""
-        used = [i for i, weight in enumerate(strategy.weights) if weight]
-        parts = self.rest.split(*(strategy.weights[i] for i in used))
+        """Return the budget of each level, and of the mix; they sum to the whole exactly."""
+        weights = {**dict(enumerate(strategy.weights)), MIX: strategy.mix}
+        used = [i for i, weight in weights.items() if weight]
+        parts = self.rest.split(*(weights[i] for i in used))
         return {0: self.first, **dict(zip(used, parts, strict=True))}
 
 
@@ -208,7 +210,7 @@ def measure(
     noisy = {
         i: noise.add(tree.sums(i, exact), epsilon=share, sensitivity=factor)
         for i, share in shares.items()
-        if i > 0
+        if i != 0
     }
     return {0: total, **noisy}
 
@@ -242,6 +244,8 @@ def measured_with(
         tree,
         tuple(values.get(i) for i in range(n)),
         tuple(spread.get(i, np.inf) for i in range(n)),
+        values.get(MIX),
+        spread.get(MIX, np.inf),
     )
 
 
@@ -261,7 +265,7 @@ def post_process(
         counts=bodies.counts_on(buckets.n_rows, buckets.n_cols),
         signed=buckets.expand(found.fitted),
         measurements=found,
-        spending=tuple((tree.describe(level), shares[level]) for level in sorted(shares)),
+        spending=tuple((tree.describe(level), share) for level, share in shares.items()),
     )
 
 

@@ -246,8 +246,15 @@ class Grid:
     def cell_bounds(
         self, row0: int, row1: int, col0: int, col1: int
     ) -> tuple[float, float, float, float]:
-        """Return the rectangle of the cells ``row0..row1 x col0..col1``, ends included."""
-        if not (0 <= row0 <= row1 < self.n_rows and 0 <= col0 <= col1 < self.n_cols):
+        """Return the rectangle of the cells ``row0..row1 x col0..col1``, ends included.
+
+        Of arrays, arrays of bounds.
+        """
+        ends = ((row0, row1, self.n_rows), (col0, col1, self.n_cols))
+        if not all(
+            np.all((np.asarray(a) >= 0) & (np.asarray(b) >= a) & (np.asarray(b) < n))
+            for a, b, n in ends
+        ):
             raise GridError(
                 f"there are no cells in rows {row0}..{row1}, columns {col0}..{col1}: first and "
                 f"last row lie within 0..{self.n_rows - 1}, columns within 0..{self.n_cols - 1}"

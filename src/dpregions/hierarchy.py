@@ -24,12 +24,16 @@ if TYPE_CHECKING:
 
     from dpregions.buckets import Buckets
 
-Grouping = Literal["all", "classes", "letters"]
+Grouping = Literal["all", "joined", "classes", "letters"]
+
+MIX = -1
+"""Beside the levels: the number of regions of each letter in the whole area."""
 
 _ROUNDS = 25
 _LEAST_SPREAD = 1e-3
 _DOUBT = 4.0
 _LEAST_VARIANCE = 1e-12
+_MIX_SPREAD, _LEAST_MIX = 0.5, 0.05
 
 
 @dataclass(frozen=True)
@@ -67,12 +71,15 @@ class Hierarchy:
         return cls(buckets, levels, tuple(part), tuple(parent), sizes)
 
     def describe(self, level: int) -> str:
-        """Return a level in plain words."""
+        """Return a level, or the mix, in plain words."""
+        if level == MIX:
+            return f"{len(self.buckets.heights)} counts of regions by size of footprint in the area"
         block, letters = self.levels[level].block, self.levels[level].letters
         if not block:
             return "the number of regions in the area"
         what = {
             "all": "regions",
+            "joined": "regions by size of footprint, of one and two cells together,",
             "classes": "regions by class of size",
             "letters": f"regions by {self.buckets.alphabet[:-1]} of footprint",
         }[letters]
@@ -82,8 +89,11 @@ class Hierarchy:
     def anchors(self, level: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Return each part's place, the lower left cell of its block, and group of letters.
 
-        Parts are numbered by place, row by row, then by group.
+        Parts are numbered by place, row by row, then by group. The mix is of the whole area.
         """
+        if level == MIX:
+            nowhere = np.zeros(len(self.buckets.heights), np.int64)
+            return nowhere, nowhere, np.arange(len(nowhere))
         member = np.zeros(self.sizes[level], np.int64)
         member[self.part[level]] = np.arange(len(self.buckets))
         block = self.levels[level].block or max(self.buckets.n_rows, self.buckets.n_cols)
@@ -92,33 +102,46 @@ class Hierarchy:
         return row, col, groups[self.buckets.letters[member]]
 
     def sums(self, level: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the counts of a level's parts, from counts of buckets."""
-        total = np.bincount(self.part[level], counts, minlength=self.sizes[level])
+        """Return the counts of a level's parts, or of the mix, from counts of buckets."""
+        part, n = (
+            (self.buckets.letters, len(self.buckets.heights))
+            if level == MIX
+            else (self.part[level], self.sizes[level])
+        )
+        total = np.bincount(part, counts, minlength=n)
         return np.rint(total).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """Noisy counts by level (None where a level was not measured) and their noise's variance."""
+    """Noisy counts by level (None where a level was not measured) and their noise's variance.
+
+    `mix` is the noisy number of regions of each letter in the whole area, where that was
+    measured. Blocks do not refine it, so it is no level: only what is expected follows it.
+    """
 
     hierarchy: Hierarchy
     values: tuple[NDArray[np.float64] | None, ...]
     variances: tuple[float, ...]
+    mix: NDArray[np.float64] | None = None
+    mix_variance: float = np.inf
 
     def __post_init__(self) -> None:
         # Noise of a large epsilon has a variance that is 0 as a float: nothing to divide by.
         floored = tuple(max(variance, _LEAST_VARIANCE) for variance in self.variances)
         object.__setattr__(self, "variances", floored)
+        object.__setattr__(self, "mix_variance", max(self.mix_variance, _LEAST_VARIANCE))
 
 
 def expected_letters(measured: Measured) -> NDArray[np.float64]:
     """Return how much each bucket is expected to hold beforehand, up to a factor.
 
-    The catalogue's prior, with each group of letters weighed by its noisy total over the area
-    at the finest level that tells letters apart. Groups lost in the noise keep a little.
+    The catalogue's prior, or a measured mix of letters averaged with it, with each group of
+    letters weighed by its noisy total over the area at the finest level that tells letters
+    apart. Groups lost in the noise keep a little.
     """
     tree, buckets = measured.hierarchy, measured.hierarchy.buckets
-    weight = buckets.weights[buckets.letters] / np.diff(buckets.starts)[buckets.letters]
+    weight = (_mix(measured) / np.diff(buckets.starts))[buckets.letters]
     for level in range(len(tree.levels) - 1, -1, -1):
         values = measured.values[level]
         if values is None or tree.levels[level].letters == "all":
@@ -131,6 +154,21 @@ def expected_letters(measured: Measured) -> NDArray[np.float64]:
         total = np.maximum(total - 0.5 * noise, 0.25 * noise)
         return weight * (total / np.bincount(group, weight))[group]
     return weight
+
+
+def _mix(measured: Measured) -> NDArray[np.float64]:
+    """Return how much each letter is expected to hold, up to a factor.
+
+    Between the prior and a measured mix, by precision: real mixes stray from the prior's by
+    about half of each share.
+    """
+    prior = measured.hierarchy.buckets.weights
+    if measured.mix is None:
+        return prior
+    mean = prior / prior.sum() * max(float(measured.mix.sum()), 1.0)
+    own = (_MIX_SPREAD * mean) ** 2
+    best = (own * measured.mix + measured.mix_variance * mean) / (own + measured.mix_variance)
+    return np.maximum(best, _LEAST_MIX * mean)
 
 
 def combine(measured: Measured) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
@@ -312,11 +350,19 @@ def _parts(buckets: Buckets, level: Level) -> NDArray[np.int64]:
 
 
 def _letter_groups(buckets: Buckets, letters: Grouping) -> NDArray[np.int64]:
-    """Return the group of each letter: all one, classes of similar size, or each its own."""
+    """Return the group of each letter: all one, classes of similar size, or each its own.
+
+    Joined: footprints of one and of two cells together, since all of them touch the cell they
+    are counted in; every larger size by itself.
+    """
     if letters == "letters":
         return np.arange(len(buckets.heights))
     if letters == "all":
         return np.zeros(len(buckets.heights), np.int64)
+    if letters == "joined":
+        size = buckets.heights * (buckets.catalogue.side + 1) + buckets.widths
+        small = buckets.heights * buckets.widths <= 2
+        return np.unique(np.where(small, 0, size), return_inverse=True)[1]
     ends = [1]
     while ends[-1] <= buckets.catalogue.side:
         ends.append(max(ends[-1] + 1, round(ends[-1] * 1.6)))

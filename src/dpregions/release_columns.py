@@ -17,7 +17,7 @@ from dpregions.buckets import Buckets, refuse_too_many
 from dpregions.catalogue_text import catalogue_from_text, catalogue_to_text
 from dpregions.errors import InputError, ReleaseFileError
 from dpregions.footprint import Measurements, measurements_of
-from dpregions.hierarchy import Hierarchy
+from dpregions.hierarchy import MIX, Hierarchy
 from dpregions.release_statement import Statement, canonical
 from dpregions.releases import Release
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from dpregions.catalogue import Catalogue
     from dpregions.grid import Grid
+    from dpregions.strategy import Strategy
 
 _EXACT = 1 << 53
 """Whole numbers up to this are floats."""
@@ -86,17 +87,18 @@ def _body_entries(bodies: Bodies, grid: Grid) -> Entries:
 def _measured_entries(measurements: Measurements, grid: Grid) -> Entries:
     """Return noisy counts, each on the face at the lower left of its part's block."""
     measured = measurements.measured
-    found = _measured_places(measured.hierarchy, measurements.strategy.weights, grid)
-    values = np.concatenate([v.astype(np.int64) for v in measured.values if v is not None])
+    found = _measured_places(measured.hierarchy, measurements.strategy, grid)
+    noisy = [v for v in (*measured.values, measured.mix) if v is not None]
+    values = np.concatenate(noisy).astype(np.int64)
     order = np.lexsort((found.fields["group"], found.fields["level"], found.row))
     fields = {name: field[order] for name, field in (found.fields | {"value": values}).items()}
     return Entries(found.row[order], fields)
 
 
-def _measured_places(tree: Hierarchy, weights: tuple[int, ...], grid: Grid) -> Entries:
+def _measured_places(tree: Hierarchy, strategy: Strategy, grid: Grid) -> Entries:
     """Return where the counts of the measured levels belong, level by level, part by part."""
     rows, levels, groups = [], [], []
-    for level in _measured_levels(weights):
+    for level in _measured_levels(strategy):
         row, col, group = tree.anchors(level)
         rows.append(_face(grid, row, col))
         levels.append(np.full(len(row), level, np.int16))
@@ -108,9 +110,13 @@ def _measured_places(tree: Hierarchy, weights: tuple[int, ...], grid: Grid) -> E
     return Entries(np.concatenate(rows), fields)
 
 
-def _measured_levels(weights: tuple[int, ...]) -> list[int]:
-    """Return the levels that were measured: the first always is, before the others are chosen."""
-    return [level for level, weight in enumerate(weights) if weight or level == 0]
+def _measured_levels(strategy: Strategy) -> list[int]:
+    """Return the levels that were measured, the mix last.
+
+    The first always is, before the others are chosen.
+    """
+    levels = [level for level, weight in enumerate(strategy.weights) if weight or level == 0]
+    return levels + [MIX] * (strategy.mix > 0)
 
 
 def checksum_of(statement: dict[str, Any], columns: Columns) -> str:
@@ -206,7 +212,7 @@ def _measurements(entries: Entries, known: Catalogue, statement: Statement) -> M
     for coarse, fine, up in zip(tree.part, tree.part[1:], tree.parent, strict=False):
         if not np.array_equal(up[fine], coarse):
             raise ReleaseFileError("its levels do not refine each other")
-    places = _measured_places(tree, strategy.weights, grid)
+    places = _measured_places(tree, strategy, grid)
     order = np.lexsort((places.fields["group"], places.fields["level"], places.row))
     same = np.array_equal(places.row[order], entries.row) and all(
         np.array_equal(places.fields[name][order], entries.fields[name])
@@ -215,7 +221,7 @@ def _measurements(entries: Entries, known: Catalogue, statement: Statement) -> M
     if not same or (np.abs(entries.fields["value"]) > _EXACT).any():
         raise ReleaseFileError("its measurements are not those of its strategy")
     level, value = entries.fields["level"], entries.fields["value"]
-    levels = _measured_levels(strategy.weights)
+    levels = _measured_levels(strategy)
     noisy = {i: value[level == i] for i in levels}
     shares = dict(zip(levels, (share for _, share in statement.fields["spending"]), strict=True))
     factor = statement.fields["privacy_unit"].sensitivity_factor

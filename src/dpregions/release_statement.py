@@ -160,11 +160,17 @@ def parse_statement(found: dict[str, Any]) -> Statement:
 
 def _strategy_fields(strategy: Strategy) -> dict[str, Any]:
     levels = [{"block": level.block, "letters": level.letters} for level in strategy.levels]
-    return {"alphabet": strategy.alphabet, "levels": levels, "weights": list(strategy.weights)}
+    return {
+        "alphabet": strategy.alphabet,
+        "levels": levels,
+        "weights": list(strategy.weights),
+        "mix": strategy.mix,
+    }
 
 
 def _strategy(found: dict[str, Any], n_spent: int) -> Strategy:
-    _check_fields(found, {"alphabet": str, "levels": list, "weights": list}, "its strategy")
+    wanted = {"alphabet": str, "levels": list, "weights": list, "mix": int}
+    _check_fields(found, wanted, "its strategy")
     _one_of(found["alphabet"], get_args(Alphabet), "alphabet")
     levels, weights = [], found["weights"]
     for level in found["levels"]:
@@ -178,11 +184,12 @@ def _strategy(found: dict[str, Any], n_spent: int) -> Strategy:
         and levels[0] == Level(0, "all")
         and levels[-1] == Level(1, "letters")
         and weights[0] == 0
-        and 1 + sum(weight > 0 for weight in weights) == n_spent
+        and found["mix"] >= 0
+        and 1 + sum(weight > 0 for weight in [*weights, found["mix"]]) == n_spent
     )
     if not good:
         raise ReleaseFileError("its strategy is none that could have been followed")
-    return Strategy(found["alphabet"], tuple(levels), tuple(weights))
+    return Strategy(found["alphabet"], tuple(levels), tuple(weights), found["mix"])
 
 
 def _grid(found: dict[str, Any]) -> Grid:

@@ -21,6 +21,7 @@ from dpregions.bodies import Bodies
 from dpregions.buckets import LIMIT, Alphabet, Buckets
 from dpregions.errors import InputError
 from dpregions.hierarchy import (
+    MIX,
     Grouping,
     Hierarchy,
     Level,
@@ -44,22 +45,28 @@ GOOD_ENOUGH = 0.05
 
 _PROXY_SIDE = 40
 _PROXY_REGIONS = 40_000
-_TRIALS = 3
+_TRIALS, _MOST_TRIALS = 3, 12
+_TRIED_BUCKETS = 5_000
 _QUERIES = 48
 _MOST_PATTERNS = 1_000_000
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """Levels, and their weights in the budget that the total left; 0: not measured again."""
+    """Levels, and their weights in the budget that the total left; 0: not measured again.
+
+    `mix` is the weight of the number of regions of each letter in the whole area.
+    """
 
     alphabet: Alphabet
     levels: tuple[Level, ...]
     weights: tuple[int, ...]
+    mix: int = 0
 
 
 # Each word of a plan is a level below the total: the side of its blocks in cells, its letters
-# (a: all together, c: classes of similar size, l: each), and its weight in what is left.
+# (a: all together, j: the small ones joined, c: classes of similar size, l: each), and its weight
+# in what is left. 0l is the number of regions of each letter in the whole area.
 _PLANS = """
 sizes    1a0 1l10
 sizes    2a0 1l10
@@ -70,6 +77,12 @@ sizes    4a2 1a3 1l5
 sizes    2a10 1l0
 sizes    4a10 1l0
 sizes    4a5 2a5 1l0
+"""
+# Joining pays where noise drowns single sizes. Of nine sizes it took more than it gave: how they
+# share out differs too much from place to place.
+_PLANS_OF_FOUR_SIZES = """
+sizes    0l3 1j97 1l0
+sizes    0l3 4a0 1j97 1l0
 """
 _PLANS_OF_MANY_SIZES = """
 sizes    2a4 2c6 1l0
@@ -85,12 +98,13 @@ patterns 1a0 1c3 1l7
 patterns 2a1 1c4 1l5
 patterns 4a1 2a1 1a1 1c3 1l4
 """
-_LETTERS: dict[str, Grouping] = {"a": "all", "c": "classes", "l": "letters"}
+_LETTERS: dict[str, Grouping] = {"a": "all", "j": "joined", "c": "classes", "l": "letters"}
 
 
 def candidates(side: int, n_rows: int, n_cols: int, *, shapes: bool) -> list[Strategy]:
     """Return the strategies to choose from on a grid; `shapes`: those that measure them too."""
-    plans = _PLANS + _PLANS_OF_MANY_SIZES * (side > 3) + _PLANS_OF_SHAPES * shapes
+    few, many = _PLANS_OF_FOUR_SIZES * (side == 2), _PLANS_OF_MANY_SIZES * (side > 3)
+    plans = _PLANS + few + many + _PLANS_OF_SHAPES * shapes
     read = [_read(line, max(n_rows, n_cols)) for line in plans.split("\n") if line]
     return [plan for plan in dict.fromkeys(read) if any(plan.weights)]
 
@@ -98,13 +112,14 @@ def candidates(side: int, n_rows: int, n_cols: int, *, shapes: bool) -> list[Str
 def _read(line: str, n: int) -> Strategy:
     """Return the strategy of one line, without the blocks that hold the whole grid."""
     alphabet, *words = line.split()
-    read = [re.fullmatch(r"(\d+)([acl])(\d+)", word) for word in words]
+    read = [re.fullmatch(r"(\d+)([ajcl])(\d+)", word) for word in words]
     fields = [(int(m[1]), _LETTERS[m[2]], int(m[3])) for m in read if m is not None]
-    kept = [(block, letters, weight) for block, letters, weight in fields if block < max(n, 2)]
+    kept = [(block, letters, weight) for block, letters, weight in fields if 0 < block < max(n, 2)]
     return Strategy(
         "patterns" if alphabet == "patterns" else "sizes",
         (Level(0, "all"), *(Level(block, letters) for block, letters, _ in kept)),
         (0, *(weight for *_, weight in kept)),
+        sum(weight for block, _, weight in fields if block == 0),
     )
 
 
@@ -161,7 +176,10 @@ def choose(
     scale = max(n_regions / _PROXY_REGIONS, 1.0)
     n, eps, first = int(n_regions / scale), epsilon * scale / factor, spent * scale / factor
     rng = np.random.default_rng(0)
-    cities = [_city(catalogue, n_rows, n_cols, n, sizes, rng) for _ in range(_TRIALS)]
+    # Small grids are quick to rehearse, and their few placements tell plans apart less well.
+    trials = _TRIED_BUCKETS // (n_rows * n_cols * catalogue.side**2)
+    trials = min(max(trials, _TRIALS), _MOST_TRIALS)
+    cities = [_city(catalogue, n_rows, n_cols, n, sizes, rng) for _ in range(trials)]
     best, least = None, np.inf
     for strategy in candidates(catalogue.side, n_rows, n_cols, shapes=shapes):
         error = _trial_error(strategy, cities, catalogue, n_rows, n_cols, eps, first)
@@ -187,7 +205,7 @@ def _trial_error(
     for seed, city in enumerate(cities):
         rng = np.random.default_rng(seed)
         counts = np.bincount(_numbers(buckets, city.bodies), city.bodies.times, len(buckets))
-        measured = simulate(tree, counts, strategy.weights, epsilon, spent, rng)
+        measured = simulate(tree, counts, strategy.weights, epsilon, spent, rng, strategy.mix)
         fitted = covert_fit(measured, expected_letters(measured))
         table = signed_table(buckets.expand(fitted))
         for i, (cells, truth) in enumerate(zip(city.queries, city.truth, strict=True)):
@@ -204,12 +222,14 @@ def simulate(
     epsilon: float,
     spent: float,
     rng: np.random.Generator,
+    mix: int = 0,
 ) -> Measured:
     """Return made-up measurements of made-up counts."""
     values: list[NDArray[np.float64] | None] = []
     variances = []
+    whole = sum(weights) + mix
     for level, weight in enumerate(weights):
-        share = epsilon * weight / sum(weights) if level else spent
+        share = epsilon * weight / whole if level else spent
         exact = np.bincount(tree.part[level], counts, minlength=tree.sizes[level])
         if share == 0:
             values.append(None)
@@ -219,7 +239,12 @@ def simulate(
         # would vanish and the scaling would no longer hold.
         values.append(exact + rng.laplace(0.0, 1 / share, len(exact)))
         variances.append(2 / share**2)
-    return Measured(tree, tuple(values), tuple(variances))
+    if not mix:
+        return Measured(tree, tuple(values), tuple(variances))
+    share = epsilon * mix / whole
+    letters = tree.sums(MIX, counts)
+    noisy = letters + rng.laplace(0.0, 1 / share, len(letters))
+    return Measured(tree, tuple(values), tuple(variances), noisy, 2 / share**2)
 
 
 def answers(table: NDArray[np.float64], cells: NDArray[np.int64]) -> NDArray[np.float64]:

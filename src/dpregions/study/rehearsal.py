@@ -174,7 +174,8 @@ class _Levels:
 
         Its own draw and the sum of all below it, weighted by their variances.
         """
-        nothing = {i: np.zeros(self.tree.sizes[i], np.int64) for i in self.shares}
+        empty = np.zeros(len(self.tree.buckets), np.int64)
+        nothing = {i: self.tree.sums(i, empty) for i in self.shares}
         measured = footprint.measured_with(self.tree, nothing, self.shares, self.terms.factor)
         _, spread = combine(measured)
         own, fused = measured.variances[0], float(spread[0][0])
