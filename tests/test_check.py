@@ -17,7 +17,7 @@ import pytest
 import shapely
 
 import dpregions as dpr
-from dpregions import Grid, arrow_regions, cli, curator, releases, synthetic
+from dpregions import Grid, arrow_regions, cli, curator, releasing, synthetic
 from dpregions.curator import LABEL, check_regions
 from dpregions.errors import CRSError, InputError
 
@@ -162,7 +162,7 @@ def test_a_release_never_checks(monkeypatch):
     monkeypatch.setattr(curator, "_figures", called)
     made = dpr.release(stream(), GRID, epsilon=1, max_diameter=2)
     assert made.private
-    assert "curator" not in Path(releases.__file__).read_text()
+    assert "curator" not in Path(releasing.__file__).read_text()
 
 
 def test_what_is_shown_is_labelled():

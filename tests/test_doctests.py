@@ -24,7 +24,7 @@ MODULES = {
     "planning_advice": 1,
     "planning_input": 1,
     "privacy": 2,
-    "releases": 4,
+    "releasing": 4,
     "synthetic": 2,
 }
 """The modules, each with how many examples it has at least."""

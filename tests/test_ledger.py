@@ -27,7 +27,7 @@ from hypothesis.stateful import (
 )
 
 import dpregions as dpr
-from dpregions import ledger_file, releases
+from dpregions import ledger_file, releases, releasing
 from dpregions.errors import (
     DPRegionsError,
     InputError,
@@ -410,7 +410,7 @@ class WatchedNoise:
 def test_no_noise_is_drawn_before_the_debit_and_there_is_one_debit(ledger, monkeypatch, method):
     opened(ledger)
     seen = []
-    monkeypatch.setattr(releases, "SystemNoise", lambda: WatchedNoise(ledger, seen))
+    monkeypatch.setattr(releasing, "SystemNoise", lambda: WatchedNoise(ledger, seen))
     publish(ledger, epsilon=0.5, method=method)
     assert len(seen) >= (2 if method == "footprint" else 1)
     assert set(seen) == {Fraction(1, 2)}
@@ -469,7 +469,7 @@ def test_a_dataset_without_a_ledger_is_refused():
 def test_budget_that_goes_while_the_data_is_read_is_refused_at_the_debit(ledger, monkeypatch):
     opened(ledger)
     seen = []
-    monkeypatch.setattr(releases, "SystemNoise", lambda: WatchedNoise(ledger, seen))
+    monkeypatch.setattr(releasing, "SystemNoise", lambda: WatchedNoise(ledger, seen))
 
     def rows():
         ledger.debit("town", 2.5, PrivacyUnit(unit="record"), "another release")

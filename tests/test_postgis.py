@@ -15,7 +15,7 @@ import pytest
 import shapely
 
 import dpregions as dpr
-from dpregions import EulerHistogram, arrow_regions, releases, synthetic
+from dpregions import EulerHistogram, arrow_regions, releasing, synthetic
 from dpregions.errors import (
     CRSError,
     DPRegionsError,
@@ -184,7 +184,7 @@ class Untouched:
 def refused(kind, url, sql="SELECT * FROM homes", **options):
     """Return the words of a refusal, after looking for secrets wherever Python keeps an error."""
     with pytest.raises(kind) as caught, opened(url, sql, **options) as stream:
-        releases.release_with(Untouched(), stream, GRID, epsilon=1, max_diameter="2km")
+        releasing.release_with(Untouched(), stream, GRID, epsilon=1, max_diameter="2km")
     error = caught.value
     assert error.__cause__ is None
     assert error.__context__ is None
@@ -304,7 +304,7 @@ class TestDown:
 
         stream._batches = killed_after_three()
         with pytest.raises(SourceError, match="dropped the connection") as caught:
-            releases.release_with(
+            releasing.release_with(
                 Untouched(), stream, GRID, epsilon=1, max_diameter="2km", user_id=user_id
             )
         assert caught.value.__cause__ is None

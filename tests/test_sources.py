@@ -20,7 +20,7 @@ import shapely
 from shapely import Point, box
 
 import dpregions as dpr
-from dpregions import EulerHistogram, arrow_regions, releases, synthetic
+from dpregions import EulerHistogram, arrow_regions, releasing, synthetic
 from dpregions.arrow_regions import RegionStream
 from dpregions.cli_regions import save_regions
 from dpregions.errors import (
@@ -269,7 +269,7 @@ class TestUnit:
         assert stream.columns == ["user_id", "trajectory", "geometry"]
         released = dpr.release(stream, GRID, epsilon=1, max_diameter="4km")
         assert released.unit == "trajectory"
-        ids, _ = releases._protected(frame, "user_id")
+        ids, _ = releasing._protected(frame, "user_id")
         assert counted(opened(tmp_path, "t.parquet"), user_id=ids) == counted(frame, user_id=ids)
         assert counted(frame, user_id=ids).count(*GRID.bounds) == 5
 
@@ -306,7 +306,7 @@ class TestRefused:
         def asked(*_, **__):
             raise AssertionError("noise was drawn")
 
-        monkeypatch.setattr(releases.SystemNoise, "add", asked)
+        monkeypatch.setattr(releasing.SystemNoise, "add", asked)
 
     @pytest.mark.parametrize("cut", [0.02, 0.3, 0.5, 0.9, 0.99])
     @pytest.mark.parametrize("suffix", ["parquet", "gpkg", "fgb", "geojson", "zip", "csv.gz"])
