@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,7 @@ def real_regions(path: Path, k: int, crs: Any) -> geopandas.GeoDataFrame:
 
 
 def tdrive(data: Path, n: int) -> ExactData:
-    grid = Grid.around(116.40, 39.91, side="20km", cell_size=20_000 / n)
+    grid = Grid.around(116.40, 39.91, side="20km", cell_size=Fraction(20_000, n))
     return ExactData.of(real_regions(data / "tdrive.parquet", 163, grid.crs), grid, MAX_DIAMETER)
 
 
