@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpregions import cli, whole_files
-from dpregions.cli_regions import load_regions, save_regions
 from dpregions.fixes import UNIT_ATTRIBUTE, regions_from_fixes
+from dpregions.io.region_files import load_regions, save_regions
 
 
 def run(*args):
@@ -83,11 +83,15 @@ def test_the_unit_trajectory_lasts_in_the_file(fixes, tmp_path):
     assert load_regions(out).attrs["dpregions_unit"] == "trajectory"
     assert len(load_regions(out)) == 12
     assert pq.read_schema(out).metadata[b"dpregions_unit"] == b"trajectory"
-    rewritten = tmp_path / "rewritten.parquet"
+
+
+def test_a_file_that_does_not_say_its_unit_holds_users(fixes, tmp_path):
+    out, rewritten = tmp_path / "regions.parquet", tmp_path / "rewritten.parquet"
+    run(fixes, "-o", out, *RECIPE, "--unit", "trajectory", "--gap", "20min")
     bare = geopandas.read_parquet(out)
     bare.attrs = {}
     bare.to_parquet(rewritten)
-    assert load_regions(rewritten).attrs["dpregions_unit"] == "trajectory"
+    assert load_regions(rewritten).attrs["dpregions_unit"] == "user"
 
 
 def test_the_diameter_may_be_a_bare_number_in_units_of_the_crs(fixes, tmp_path):

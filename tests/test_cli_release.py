@@ -17,9 +17,9 @@ import rich.status
 import dpregions as dpr
 from command_line import run
 from dpregions import cli_release, releases
-from dpregions.cli_regions import save_regions
 from dpregions.errors import LedgerUnavailableError
 from dpregions.fixes import UNIT_ATTRIBUTE
+from dpregions.io.region_files import save_regions
 from dpregions.ledger import Ledger
 
 N_REGIONS = 437

@@ -22,7 +22,6 @@ from shapely import Point, box
 import dpregions as dpr
 from dpregions import EulerHistogram, arrow_regions, releasing, synthetic
 from dpregions.arrow_regions import RegionStream
-from dpregions.cli_regions import save_regions
 from dpregions.errors import (
     CRSError,
     DPRegionsError,
@@ -31,6 +30,7 @@ from dpregions.errors import (
     SourceError,
 )
 from dpregions.io import tables
+from dpregions.io.region_files import save_regions
 
 GRID = synthetic.grid(cell_size="2km")
 

@@ -16,10 +16,9 @@ import typer
 
 from dpregions.cli_options import in_options, progress_bar, read_length, read_place, refuse_output
 from dpregions.errors import InputError
-from dpregions.whole_files import SECRET, replacing
 
 if TYPE_CHECKING:
-    import geopandas
+    pass
 
 
 GEOPARQUET = (".parquet", ".pq", ".geoparquet")
@@ -85,6 +84,7 @@ def regions(
     """
     from dpregions.crs import crs_label, read_crs
     from dpregions.fixes import regions_from_batches
+    from dpregions.io.region_files import save_regions
     from dpregions.io.traces import read_fixes
 
     target = read_crs(_one_crs(crs, around), "--crs")
@@ -120,41 +120,6 @@ def regions(
         "crs": crs_label(target),
     }
     _print_result(facts, reader.report if report else None, as_json)
-
-
-def save_regions(regions: geopandas.GeoDataFrame, path: Path) -> None:
-    """Write regions as GeoParquet, with their unit, whole or not at all.
-
-    The file is for its owner's eyes (mode 600). The unit is in the schema's metadata, so that
-    it lasts where a tool drops what pandas knows about a frame.
-    """
-    import pyarrow.parquet as pq
-
-    from dpregions.fixes import UNIT_ATTRIBUTE
-
-    with replacing(path, mode=SECRET) as part:
-        regions.to_parquet(part, index=False)
-        table = pq.read_table(part)
-        unit = str(regions.attrs.get(UNIT_ATTRIBUTE, "user"))
-        metadata = {**(table.schema.metadata or {}), UNIT_ATTRIBUTE.encode(): unit.encode()}
-        pq.write_table(table.replace_schema_metadata(metadata), part, compression="zstd")
-
-
-def load_regions(path: Path) -> geopandas.GeoDataFrame:
-    """Read a GeoParquet file of regions; ``attrs["dpregions_unit"]`` says what one stands for.
-
-    A file that does not say, but has a column `trajectory`, holds trajectories.
-    """
-    import geopandas
-    import pyarrow.parquet as pq
-
-    from dpregions.fixes import UNIT_ATTRIBUTE
-
-    regions = geopandas.read_parquet(path)
-    stated = (pq.read_schema(path).metadata or {}).get(UNIT_ATTRIBUTE.encode())
-    guess = "trajectory" if "trajectory" in regions.columns else "user"
-    regions.attrs[UNIT_ATTRIBUTE] = stated.decode() if stated else guess
-    return regions
 
 
 def _one_crs(crs: str | None, around: str | None) -> Any:

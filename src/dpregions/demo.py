@@ -96,7 +96,7 @@ def run(out: Path, tell: Callable[[str, str | None], None]) -> Demo:
     grid = published.grid
     bounds = map(repr, grid.cell_bounds(*QUERIES["2 x 2 km in the centre"]))
     do("A question to the file. Any number of them cost nothing more.", "query", city, *bounds)
-    from dpregions.cli_regions import load_regions
+    from dpregions.io.region_files import load_regions
 
     regions = load_regions(secret)
     exact = EulerHistogram.from_regions(regions, grid, user_id="user_id", max_diameter="2km")

@@ -75,8 +75,8 @@ def draw_plan(plan: Plan, path: Path) -> None:
     for axes in panels[-1]:
         axes.set_xlabel("epsilon")
     figure.suptitle(
-        f"Errors to expect of {plan.n_regions:,} regions up to {plan.max_diameter} across in "
-        f"{plan.area}, by size of cell",
+        f"{plan.n_regions:,} regions up to {plan.max_diameter} across in {plan.area}:\n"
+        f"errors to expect, by size of cell",
         color=_INK,
         fontsize=12,
         x=0.01,

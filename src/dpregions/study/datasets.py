@@ -196,7 +196,7 @@ class Setting:
 
 def keep_regions(data: DataSet, folder: Path | None, kept: Path) -> None:
     """Extract a data set's regions once, into a folder for its owner's eyes."""
-    from dpregions.cli_regions import save_regions
+    from dpregions.io.region_files import save_regions
 
     path = kept / f"{data.name}.parquet"
     if data.made_up or path.exists():
