@@ -145,15 +145,23 @@ class ExactData:
 
     @cached_property
     def points(self) -> NDArray[np.float64]:
-        """Where each region's centroid is, if inside the area: y and x, in cells from 0."""
-        none = np.zeros((0, 2))  # a source without regions has no batch
-        xy = np.concatenate([none, *(centroids(batch) for batch in self.outlines)])
-        yx = xy[:, ::-1] / STEPS
-        return yx[((yx >= 0) & (yx < np.array(self.grid.shape))).all(axis=1)].T
+        """Where each region is that touches the area: y and x of its centroid, in cells from 0.
+
+        A centroid outside is moved to the nearest place inside, so that points miss no region.
+        """
+        from dpregions import _kernel
+
+        found = [np.zeros((0, 2))]  # a source without regions has no batch
+        for batch in self.outlines:
+            touching = _kernel.touching(batch.xy, batch.offsets, *self.grid.shape)
+            found.append(centroids(batch)[touching[np.diff(batch.offsets) > 0]])
+        shape = np.array(self.grid.shape, np.float64)
+        yx = np.concatenate(found)[:, ::-1] / STEPS
+        return np.clip(yx, 0.0, np.nextafter(shape, 0.0)).T
 
     @cached_property
     def centres(self) -> NDArray[np.int64]:
-        """Row and column of the cell that holds each region's centroid, if inside the area."""
+        """Row and column of the cell that holds each region's point."""
         return np.floor(self.points).astype(np.int64)
 
 
