@@ -103,13 +103,14 @@ def city():
 # Where the points are.
 
 
-def test_points_are_centroids_inside_the_area_in_cells():
+def test_points_are_centroids_in_cells_moved_into_the_area_they_touch():
     grid = Grid(100, 200, 10, n_rows=2, n_cols=3)
     inside = [box(100, 200, 105, 210), Point(129, 219)]
-    outside = [box(95, 205, 103, 206), Point(115, 220), Point(130, 205)]
-    data = ExactData.of(inside + outside, grid, 20, user_id=None)
-    assert_allclose(data.points, [[0.5, 1.9], [0.25, 2.9]], atol=1e-5)
-    assert_array_equal(data.centres, [[0, 1], [0, 2]])
+    reaching = [box(95, 205, 103, 206), box(125, 215, 139, 219)]
+    outside = [Point(115, 220), Point(130, 205)]
+    data = ExactData.of(inside + reaching + outside, grid, 20, user_id=None)
+    assert_allclose(data.points, [[0.5, 1.9, 0.55, 1.7], [0.25, 2.9, 0, 3]], atol=1e-5)
+    assert_array_equal(data.centres, [[0, 1, 0, 1], [0, 2, 0, 2]])
 
 
 @pytest.mark.parametrize("n", [1, 3, 10, 16, 20])
