@@ -11,6 +11,8 @@ import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from dpregions.errors import InputError
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -22,6 +24,8 @@ PLACE = ("--around", "9.0,48.5", "--side", "20km", "--cell", "1km")
 BOUND = ("--max-diameter", "2km")
 MADE = ("fixes.parquet", "regions.parquet", "budget.db", "city.parquet", "plan.png", "map.png")
 """The demo's own files: a later run makes them anew."""
+MARKER = ".dpregions-demo"
+"""Says that they are the demo's, and not somebody's ledger or release of the same name."""
 
 QUERIES = {
     "one cell in the centre": (10, 10, 10, 10),
@@ -66,9 +70,7 @@ def run(out: Path, tell: Callable[[str, str | None], None]) -> Demo:
         tell(sentence, shlex.join(["dpregions", *words]))
         app(words, standalone_mode=False)
 
-    out.mkdir(parents=True, exist_ok=True)
-    for name in MADE:
-        (out / name).unlink(missing_ok=True)
+    _claim(out)
     fixes, secret, ledger, city, plan, map_ = (out / name for name in MADE)
     tell(f"A made-up city: a week of GPS fixes of {N_USERS:,} users in {fixes}.", None)
     synthetic.fixes(N_USERS).to_parquet(fixes)
@@ -105,6 +107,17 @@ def run(out: Path, tell: Callable[[str, str | None], None]) -> Demo:
     twice = out / "double_counting.png"
     draw_double_counting(regions, exact, grid.cell_bounds(8, 11, 8, 12), twice)
     return Demo(answers, published, [map_, twice, plan])
+
+
+def _claim(out: Path) -> None:
+    """Make the folder, or clear it of an earlier demo; refuse one with files of others."""
+    there = [name for name in MADE if (out / name).exists()]
+    if there and not (out / MARKER).exists():
+        raise InputError(f"--out {out} holds {there[0]}, which no demo made: choose another folder")
+    out.mkdir(parents=True, exist_ok=True)
+    (out / MARKER).touch()
+    for name in there:
+        (out / name).unlink()
 
 
 def _answer(
