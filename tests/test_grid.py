@@ -541,3 +541,8 @@ def test_an_exact_cell_size_that_str_never_wrote_is_not_computed(text):
     grid = Grid(0, 0, 1, 2, 3)
     fields = json.loads(grid.to_json()) | {"exact_cell_size": text}
     assert Grid.from_json(json.dumps(fields)) == grid
+
+
+def test_cells_larger_than_the_area_are_refused():
+    with pytest.raises(GridError, match="'30km' is larger than the area, side='20km'"):
+        Grid.around(9.0, 48.5, side="20km", cell_size="30km")

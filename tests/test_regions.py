@@ -705,3 +705,24 @@ class TestIdsThatFloatsWouldMerge:
                 table = pa.table({"user_id": column, "geometry": shapes})
                 hist = EulerHistogram.from_regions(table, grid, user_id="user_id")
                 assert hist.count(0, 0, 3, 1) == 5
+
+
+@pytest.mark.parametrize(
+    ("crs", "place", "far"),
+    [
+        (32632, (48.5, 9.0), True),  # UTM zone 32N beside an area off Somalia: axes swapped
+        (32632, (9.0, 48.5), False),
+        (32632, (25.0, 48.5), False),  # two zones on
+        (4326, (48.5, 9.0), False),
+        (32601, (179.9, 50.0), False),  # across the antimeridian
+        (32632, (9.0, -40.0), True),
+    ],
+)
+def test_a_crs_made_for_another_part_of_the_earth_is_refused_before_any_record(crs, place, far):
+    grid = Grid.around(*place, side="20km", cell_size="1km")
+    regions = geopandas.GeoSeries([], crs=crs)
+    if not far:
+        EulerHistogram.from_regions(regions, grid, user_id=None)
+        return
+    with pytest.raises(CRSError, match=r"far from the grid's area .* lon before lat"):
+        EulerHistogram.from_regions(regions, grid, user_id=None)

@@ -53,6 +53,7 @@ def demo(
     console.print("\n[bold]Open next[/bold]")
     for picture in made.pictures:
         console.print(f"  {picture}", soft_wrap=True)
+    console.print("  . .venv/bin/activate puts the command dpregions on your path")
     console.print("  docs/tutorial.md explains the steps, docs/privacy.md what is promised")
 
 

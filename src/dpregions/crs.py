@@ -65,6 +65,24 @@ def projected_crs(value: Any) -> CRS | None:
     return crs
 
 
+FAR = 20.0
+"""Degrees beyond the area that a CRS is made for, where it is surely another place."""
+
+
+def is_far(crs: CRS, x: float, y: float, of: CRS) -> bool:
+    """Say whether a place, in the CRS `of`, lies far from where a CRS is made for."""
+    area = crs.area_of_use
+    if area is None:
+        return False
+    lon, lat = reproject(np.array([[x, y]]), of, read_crs(4326))[0]
+    if not (np.isfinite(lon) and np.isfinite(lat)):
+        return False
+    width = (area.east - area.west) % 360 or 360.0
+    past_west = (lon - area.west) % 360
+    across = 0.0 if past_west <= width else min(past_west - width, 360 - past_west)
+    return bool(across > FAR or lat < area.south - FAR or lat > area.north + FAR)
+
+
 def reproject(coords: NDArray[np.float64], source: CRS, target: CRS) -> NDArray[np.float64]:
     """Return points in another CRS (x, y order); infinite where there is no such place."""
     if source.equals(target, ignore_axis_order=True):

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpregions.errors import InputError
+from dpregions.whole_files import SECRET, replacing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +74,8 @@ def run(out: Path, tell: Callable[[str, str | None], None]) -> Demo:
     _claim(out)
     fixes, secret, ledger, city, plan, map_ = (out / name for name in MADE)
     tell(f"A made-up city: a week of GPS fixes of {N_USERS:,} users in {fixes}.", None)
-    synthetic.fixes(N_USERS).to_parquet(fixes)
+    with replacing(fixes, mode=SECRET) as part:
+        synthetic.fixes(N_USERS).to_parquet(part)
     do(
         "One convex region a user, where the user mostly is. Still secret.",
         *("regions", fixes, "-o", secret, "--k", "60", *BOUND, "--around", "9.0,48.5"),

@@ -128,7 +128,12 @@ class Grid:
             )
         crs = projected_crs(utm_zone(lon, lat) if crs is None else crs)
         cell = positive_length(cell_size, name="cell_size", crs=crs)
-        n = math.ceil(positive_length(side, name="side", crs=crs) / cell)
+        whole = positive_length(side, name="side", crs=crs)
+        if cell > whole:
+            raise GridError(
+                f"cell_size={cell_size!r} is larger than the area, side={side!r}: use smaller cells"
+            )
+        n = math.ceil(whole / cell)
         x, y = Transformer.from_crs(4326, crs, always_xy=True).transform(lon, lat)
         if not (math.isfinite(x) and math.isfinite(y)):
             raise GridError(f"lon={lon}, lat={lat} cannot be projected to {crs.name}")

@@ -115,6 +115,8 @@ class Plan:
                 f"(Monte Carlo); a real city may differ by more."
             )
         advice = [str(one) for one in self.recommendations]
+        if advice and notes:
+            advice.append("Cells that would enlarge or cannot answer a query (*) are not advised.")
         return "\n".join([head, *_table(self.rows), "", *foot, *([""] * bool(advice)), *advice])
 
 

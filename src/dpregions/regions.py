@@ -25,7 +25,7 @@ from dpregions.arrow_regions import (
     one_crs,
     plain_column,
 )
-from dpregions.crs import crs_label, read_crs, reproject
+from dpregions.crs import crs_label, is_far, read_crs, reproject
 from dpregions.errors import CRSError, InputError, InputTypeError
 from dpregions.grid import REACH, STEPS, Grid
 
@@ -181,8 +181,19 @@ def decoded(wkb: NDArray[np.object_]) -> NDArray[np.object_]:
 
 
 def match_crs(crs: CRS | None, grid: Grid, what: str, remedy: str) -> None:
-    """Refuse a CRS on one side only: coordinates would be compared that do not fit."""
-    if (crs is None) == (grid.crs is None):
+    """Refuse a CRS on one side only, or made for another part of the Earth: nothing would meet.
+
+    It looks at what is declared, never at a record.
+    """
+    if crs is None and grid.crs is None:
+        return
+    if crs is not None and grid.crs is not None:
+        middle = (grid.xmin + grid.xmax) / 2, (grid.ymin + grid.ymax) / 2
+        if is_far(crs, *middle, of=grid.crs):
+            raise CRSError(
+                f"{what} are in {crs_label(crs)}, made for a place far from the grid's area in "
+                f"{crs_label(grid.crs)}: is the area where it should be, lon before lat?"
+            )
         return
     if crs is None and grid.crs is not None:
         raise CRSError(f"{what} carry no CRS, but the grid is in {crs_label(grid.crs)}: {remedy}")

@@ -39,8 +39,8 @@ def draw_story(
     left.set_title("Secret: regions, one a user (synthetic)")
     faces = release.counts[::2, ::2]
     image = middle.imshow(faces, origin="lower", extent=extent, cmap="YlGnBu", aspect="equal")
-    figure.colorbar(image, ax=middle, shrink=0.8, label="regions touching the cell")
-    middle.set_title(f"Published, ε = {release.epsilon:g}: counts by cell")
+    figure.colorbar(image, ax=middle, shrink=0.8)
+    middle.set_title(f"Published, ε = {release.epsilon:g}: regions by cell")
     for axes in (left, middle):
         axes.set(xlim=extent[:2], ylim=extent[2:], aspect="equal")
         axes.set(xticks=[], yticks=[], xlabel="", ylabel="")
