@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from dpregions.errors import InputError, MissingExtraError
+from dpregions.study import folder as study_folder
 from dpregions.study import runner
 from dpregions.study.baselines import LABEL
 from dpregions.study.datasets import CABSPOTTING, GEOLIFE, SYNTHETIC, TDRIVE
@@ -273,6 +274,29 @@ def test_a_study_with_other_settings_is_left_as_it_is(tmp_path, monkeypatch, oth
     with pytest.raises(InputError, match=says):
         run_study(tmp_path / "out", plan("sizes", **other))
     assert files_of(tmp_path / "out") == before
+
+
+def test_parts_made_by_other_code_are_refused(tmp_path, monkeypatch):
+    in_this_process(monkeypatch)
+    run_study(tmp_path / "out", plan("sizes", repetitions=1))
+    before = files_of(tmp_path / "out")
+    monkeypatch.setattr(study_folder, "_sources", lambda: "0123")
+    with pytest.raises(InputError, match=r"sources \w{16} \(now 0123\): give a new folder"):
+        run_study(tmp_path / "out", plan("sizes", repetitions=1))
+    assert files_of(tmp_path / "out") == before
+
+
+def test_the_digest_of_sources_follows_every_file_and_its_name(tmp_path):
+    digests = set()
+    for name, text in [("a.py", "x"), ("a.py", "y"), ("sub/b.py", "x"), ("sub/b.py", "z")]:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+        digests.add(study_folder._sources(tmp_path))
+    (tmp_path / "a.py").rename(tmp_path / "c.py")
+    digests.add(study_folder._sources(tmp_path))
+    assert len(digests) == 5
+    (tmp_path / "notes.txt").write_text("no code")
+    assert study_folder._sources(tmp_path) in digests
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ release. A folder that is not a study's, or a study's with other settings, is le
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from dpregions._version import __version__
 from dpregions.errors import InputError
 from dpregions.study.baselines import LABEL
+from dpregions.study.datasets import MAX_DIAMETER
+from dpregions.study.measures import PLACEMENTS
 from dpregions.whole_files import SECRET, replacing
 
 if TYPE_CHECKING:
@@ -120,10 +123,23 @@ def study_settings(methods: tuple[str, ...], repetitions: int, seed: int) -> dic
     """Return what must be equal for a run to go on with an earlier one."""
     return {
         "dpregions": __version__,
+        "sources": _sources(),
+        "max_diameter": MAX_DIAMETER,
+        "placements": PLACEMENTS,
         "seed": seed,
         "repetitions": repetitions,
         "methods": list(methods),
     }
+
+
+def _sources(package: Path = Path(__file__).parents[1]) -> str:
+    """Return a digest of the package's code: a version's number outlives many changes."""
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(package).as_posix()} {len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()[:16]
 
 
 def _earlier(path: Path, settings: dict[str, Any]) -> StudyFolder:
@@ -146,7 +162,7 @@ def _earlier(path: Path, settings: dict[str, Any]) -> StudyFolder:
     ]
     if other:
         raise InputError(
-            f"--out {path} holds a study made with {', '.join(other)}: give another folder, or "
+            f"--out {path} holds a study made with {', '.join(other)}: give a new folder, or "
             f"the same settings to go on with it"
         )
     return earlier
