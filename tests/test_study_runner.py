@@ -348,10 +348,10 @@ def test_a_file_without_a_column_or_that_is_none_is_refused(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_data_set_is_read_from_its_folder_and_its_regions_kept_secret(tmp_path, monkeypatch):
-    in_this_process(monkeypatch)
-    rng = np.random.default_rng(0)
-    fixes = pd.DataFrame(
+def cabs(seed=0):
+    """Return 40 fixes of each of 30 cabs."""
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
         {
             "user_id": np.repeat(np.arange(30), 40),
             "t": pd.Timestamp("2008-05-17"),
@@ -359,7 +359,43 @@ def test_a_data_set_is_read_from_its_folder_and_its_regions_kept_secret(tmp_path
             "lat": rng.normal(37.792, 0.004, 1200),
         }
     )
-    data = tmp_path / "data"
+
+
+@pytest.fixture
+def one_cab_shown(tmp_path, monkeypatch):
+    """Return a data folder, and a study's folder that shows one of its users."""
+    in_this_process(monkeypatch)
+    data, out = tmp_path / "data", tmp_path / "out"
+    data.mkdir()
+    cabs().to_parquet(data / "cabspotting.parquet")
+    run_study(out, plan("extraction", datasets=(CABSPOTTING,), folder=data))
+    return data, out
+
+
+@pytest.mark.parametrize("with_folder", [False, True])
+def test_a_study_that_shows_a_user_grows_without_the_users_file(one_cab_shown, with_folder):
+    data, out = one_cab_shown
+    picture = (out / "extraction_cabspotting.png").read_bytes()
+    (data / "cabspotting.parquet").unlink()
+    made = run_study(out, plan("density", folder=data if with_folder else None))
+    assert list(made.tables) == ["density", "extraction"]
+    assert (out / "extraction_cabspotting.png").read_bytes() == picture
+    user = out / "secret_regions" / "cabspotting_user.parquet"
+    assert stat.S_IMODE(user.stat().st_mode) == 0o600
+
+
+def test_a_study_is_not_mixed_with_other_data_than_those_it_holds(one_cab_shown):
+    data, out = one_cab_shown
+    before = files_of(out)
+    cabs(seed=1).to_parquet(data / "cabspotting.parquet")
+    with pytest.raises(InputError, match="another cabspotting: the data have changed"):
+        run_study(out, plan("density", folder=data))
+    assert files_of(out) == before
+
+
+def test_a_data_set_is_read_from_its_folder_and_its_regions_kept_secret(tmp_path, monkeypatch):
+    in_this_process(monkeypatch)
+    fixes, data = cabs(), tmp_path / "data"
     data.mkdir()
     fixes.to_parquet(data / "cabspotting.parquet")
     out = tmp_path / "out"

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 from dpregions._version import __version__
 from dpregions.errors import InputError
 from dpregions.study.baselines import LABEL
-from dpregions.study.datasets import MAX_DIAMETER
+from dpregions.study.datasets import DATASETS, MAX_DIAMETER, DataSet
 from dpregions.study.measures import PLACEMENTS
 from dpregions.whole_files import SECRET, replacing
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dpregions.study.datasets import DataSet
     from dpregions.study.measures import Unit
 
 MANIFEST = "study.json"
@@ -42,7 +41,7 @@ class StudyFolder:
 
     @property
     def kept(self) -> Path:
-        """Folder of regions."""
+        """Folder of regions, and of the fixes of the users who are shown."""
         return self.path / "secret_regions"
 
     @classmethod
@@ -55,17 +54,23 @@ class StudyFolder:
             raise InputError(f"--out {path} is a file: give a folder")
         if path.is_dir() and any(path.iterdir()):
             claimed = _earlier(path, settings)
-        for data in datasets:
-            now = _state(data, folder)
-            if claimed.data.setdefault(data.name, now) != now:
-                raise InputError(
-                    f"--out {path} holds a study of another {data.name}: the data have changed "
-                    f"since. Give another folder"
-                )
+        claimed._refuse_other_data(datasets, folder)
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         (path / "parts").mkdir(exist_ok=True)
         claimed.save()
         return claimed
+
+    def _refuse_other_data(self, datasets: list[DataSet], folder: Path | None) -> None:
+        """Compare the data sets asked for, and those that the folder holds, with their files."""
+        held = (DATASETS[name] for name in self.data if name in DATASETS and folder is not None)
+        found = {d.name: d for d in held if not d.made_up and d.file(folder).exists()}
+        for data in {**found, **{data.name: data for data in datasets}}.values():
+            now = _state(data, folder)
+            if self.data.setdefault(data.name, now) != now:
+                raise InputError(
+                    f"--out {self.path} holds a study of another {data.name}: the data have "
+                    f"changed since. Give another folder"
+                )
 
     def save(self) -> None:
         """Write what the folder is."""

@@ -31,6 +31,7 @@ from dpregions.study.workloads import (
     shape_of,
     shapes_of_area,
 )
+from dpregions.whole_files import SECRET, replacing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,7 +65,7 @@ class Source:
     folder: Path | None
     """Of data."""
     kept: Path
-    """Folder of regions."""
+    """Folder of regions, and of the fixes of the users who are shown."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ def extraction(source: Source, unit: Unit) -> Iterator[Row]:
     import shapely
 
     data = unit.setting.data
-    fixes, k = one_user(data, source.folder)
+    fixes, k = shown_user(data, source)
     region = replace(data, k=k, unit="user", gap=None).regions_of(fixes).geometry.iloc[0]
     circle = shapely.minimum_bounding_radius(region)
     yield {
@@ -210,6 +211,19 @@ MEASURES: dict[str, Callable[[Source, Unit], Iterator[Row]]] = {
     "maps": maps,
     "extraction": extraction,
 }
+
+
+def shown_user(data: DataSet, source: Source) -> tuple[pd.DataFrame, int]:
+    """Return one user's fixes, and k; kept, so that table and picture stay of the same user."""
+    import pandas as pd
+
+    if data.made_up:
+        return one_user(data, None)
+    path = source.kept / f"{data.name}_user.parquet"
+    if not path.exists():
+        with replacing(path, mode=SECRET) as part:
+            one_user(data, source.folder)[0].to_parquet(part, index=False)
+    return pd.read_parquet(path), data.k
 
 
 def one_user(data: DataSet, folder: Path | None) -> tuple[pd.DataFrame, int]:
