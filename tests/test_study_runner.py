@@ -6,6 +6,7 @@ import json
 import stat
 import sys
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -98,11 +99,12 @@ def test_every_table_says_in_its_first_line_what_it_is(everything):
         assert path.read_text().startswith("# study on exact data: not a private release\n")
 
 
-def test_every_file_is_for_its_owners_eyes(everything):
+def test_every_file_and_folder_is_for_its_owners_eyes(everything):
     out, _ = everything
     for path in out.rglob("*"):
-        if path.is_file():
-            assert stat.S_IMODE(path.stat().st_mode) == 0o600, path.name
+        mode = 0o600 if path.is_file() else 0o700
+        assert stat.S_IMODE(path.stat().st_mode) == mode, path.name
+    assert stat.S_IMODE(out.stat().st_mode) == 0o700
 
 
 def test_every_method_is_in_every_table_of_methods(everything):
@@ -250,10 +252,51 @@ def test_a_folder_that_is_not_a_studys_is_left_as_it_is(tmp_path):
     assert files_of(tmp_path) == {"thesis.txt": b"mine", "study.json": b"[]"}
 
 
-def test_a_file_is_no_folder(tmp_path):
-    (tmp_path / "out").write_text("")
-    with pytest.raises(InputError, match="is a file"):
-        run_study(tmp_path / "out", plan("sizes"))
+@pytest.mark.parametrize(
+    "damage",
+    [{"settings": []}, {"settings": None}, {"data": []}, {"finished": 3}, {"finished": [["a"]]}],
+)
+def test_a_damaged_manifest_is_no_studys(tmp_path, damage):
+    sound = {"made_by": "dpregions study", "settings": {}, "data": {}, "finished": []}
+    (tmp_path / "study.json").write_text(json.dumps({**sound, **damage}))
+    before = files_of(tmp_path)
+    with pytest.raises(InputError, match="not empty and holds no study"):
+        run_study(tmp_path, plan("sizes"))
+    assert files_of(tmp_path) == before
+
+
+def test_a_study_stopped_while_it_claims_its_folder_goes_on(tmp_path, monkeypatch):
+    in_this_process(monkeypatch)
+    monkeypatch.setattr(runner, "_do", lambda *_: None)
+    monkeypatch.setattr(runner, "_write_results", lambda *_: None)
+    out, real = tmp_path / "out", Path.mkdir
+
+    def stop_at_parts(path, *args, **kwargs):
+        if path.name == "parts":
+            raise Stopped
+        real(path, *args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "mkdir", stop_at_parts)
+        with pytest.raises(Stopped):
+            run_study(out, plan("sizes"))
+    run_study(out, plan("sizes"))
+    assert (out / "parts").is_dir()
+
+
+def test_what_a_killed_writer_of_the_manifest_left_does_not_block_a_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "_do", lambda *_: None)
+    monkeypatch.setattr(runner, "_write_results", lambda *_: None)
+    (tmp_path / ".study.json.x1.part.json").write_text("")
+    run_study(tmp_path, plan("sizes"))
+    assert (tmp_path / "study.json").exists()
+
+
+@pytest.mark.parametrize("out", ["afile", "afile/sub", "afile/sub/sub"])
+def test_a_file_is_no_folder(tmp_path, out):
+    (tmp_path / "afile").write_text("")
+    with pytest.raises(InputError, match="afile is a file: give a folder"):
+        run_study(tmp_path / out, plan("sizes"))
 
 
 @pytest.mark.parametrize(

@@ -50,14 +50,15 @@ class StudyFolder:
     ) -> StudyFolder:
         """Return the study's folder at a path, made now or by an earlier run of this study."""
         claimed = cls(path, settings)
-        if path.exists() and not path.is_dir():
-            raise InputError(f"--out {path} is a file: give a folder")
-        if path.is_dir() and any(path.iterdir()):
+        nearest = next(place for place in (path, *path.absolute().parents) if place.exists())
+        if not nearest.is_dir():
+            raise InputError(f"--out {path}: {nearest} is a file: give a folder")
+        if path.is_dir() and not all(map(_begun_manifest, path.iterdir())):
             claimed = _earlier(path, settings)
         claimed._refuse_other_data(datasets, folder)
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (path / "parts").mkdir(exist_ok=True)
-        claimed.save()
+        claimed.save()  # first, as a folder with anything else in it and no manifest is not ours
+        (path / "parts").mkdir(mode=0o700, exist_ok=True)
         return claimed
 
     def _refuse_other_data(self, datasets: list[DataSet], folder: Path | None) -> None:
@@ -151,10 +152,10 @@ def _earlier(path: Path, settings: dict[str, Any]) -> StudyFolder:
     try:
         found = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
         ours = found["made_by"] == MADE_BY
-        earlier = StudyFolder(
-            path, found["settings"], found["data"], [(a, b) for a, b in found["finished"]]
-        )
-    except (OSError, ValueError, KeyError, TypeError):
+        settings_then, data = dict(found["settings"].items()), dict(found["data"].items())
+        finished = [(str(name), str(dataset)) for name, dataset in found["finished"]]
+        earlier = StudyFolder(path, settings_then, data, finished)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         ours = False
     if not ours:
         raise InputError(
@@ -171,6 +172,11 @@ def _earlier(path: Path, settings: dict[str, Any]) -> StudyFolder:
             f"the same settings to go on with it"
         )
     return earlier
+
+
+def _begun_manifest(path: Path) -> bool:
+    """Whether it is what a writer of the manifest leaves behind when it is killed."""
+    return path.name.startswith(f".{MANIFEST}.")
 
 
 def _state(data: DataSet, folder: Path | None) -> dict[str, int]:
