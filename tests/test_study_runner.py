@@ -62,6 +62,19 @@ def in_this_process(monkeypatch):
     monkeypatch.setattr(runner.os, "cpu_count", lambda: 1)
 
 
+def cabs(seed=0):
+    """Return 40 fixes of each of 30 cabs."""
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "user_id": np.repeat(np.arange(30), 40),
+            "t": pd.Timestamp("2008-05-17"),
+            "lon": rng.normal(-122.40, 0.004, 1200),
+            "lat": rng.normal(37.792, 0.004, 1200),
+        }
+    )
+
+
 def files_of(folder):
     return {
         str(path.relative_to(folder)): path.read_bytes()
@@ -239,6 +252,26 @@ def test_two_processes_give_the_same_bytes_as_one(tmp_path, monkeypatch):
     assert files_of(tmp_path / "two") == files_of(tmp_path / "one")
 
 
+def test_reading_fixes_is_part_of_the_work(tmp_path, monkeypatch):
+    in_this_process(monkeypatch)
+    cabs().to_parquet(tmp_path / "cabspotting.parquet")
+    done, before_measuring = [], []
+    real = runner.measure
+
+    def measured(source, unit):
+        before_measuring.extend(done)
+        return real(source, unit)
+
+    monkeypatch.setattr(runner, "measure", measured)
+    asked = plan("extraction", datasets=(CABSPOTTING,), folder=tmp_path)
+    run_study(tmp_path / "out", asked, progress=done.append)
+    assert before_measuring[0] == 0 and 0.5 < before_measuring[-1] < 1
+    assert done == [*before_measuring, pytest.approx(1)]
+    again = []
+    run_study(tmp_path / "out", asked, progress=again.append)
+    assert again == [1]
+
+
 def test_a_folder_that_is_not_a_studys_is_left_as_it_is(tmp_path):
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(InputError, match="not empty and holds no study"):
@@ -389,19 +422,6 @@ def test_a_file_without_a_column_or_that_is_none_is_refused(tmp_path):
     with pytest.raises(InputError, match="no Parquet file"):
         run_study(tmp_path / "out", asked)
     assert not (tmp_path / "out").exists()
-
-
-def cabs(seed=0):
-    """Return 40 fixes of each of 30 cabs."""
-    rng = np.random.default_rng(seed)
-    return pd.DataFrame(
-        {
-            "user_id": np.repeat(np.arange(30), 40),
-            "t": pd.Timestamp("2008-05-17"),
-            "lon": rng.normal(-122.40, 0.004, 1200),
-            "lat": rng.normal(37.792, 0.004, 1200),
-        }
-    )
 
 
 @pytest.fixture

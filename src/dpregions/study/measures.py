@@ -52,6 +52,18 @@ PLACEMENTS = 100
 EXAMPLE_K = 400
 """Fixes that make the region of the made-up user who is shown."""
 
+READING = 10.0
+"""About how many seconds it takes to read a file of fixes and extract their regions."""
+
+SECONDS = {
+    "errors": (0.0, 0.1),
+    "consistency": (0.0, 2.5),
+    "times": (READING, 0.1),
+    "maps": (0.0, 0.1),
+    "extraction": (READING / 5, 0.0),
+}
+"""About how long a measure takes: once, for reading a file of fixes, and each repetition."""
+
 FRACTION = 2**20
 """Fractional answers are compared in whole parts of this: sums of them are then exact."""
 
@@ -84,10 +96,11 @@ class Unit:
 
     @property
     def cost(self) -> float:
-        """About how long it takes beside others: fitting footprints of k x k cells rules it."""
-        k = self.setting.cells_spanned
-        spared = self.measure == "extraction"
-        return 1.0 if spared else (self.last - self.first) * (1 + k * k / 5)
+        """About how many seconds it takes; a draw of all methods grows with footprints of k x k."""
+        once, each = SECONDS[self.measure]
+        reads = self.first == 0 and not self.setting.data.made_up
+        draw = self.setting.cells_spanned**2 / 400
+        return once * reads + (self.last - self.first) * (each + draw)
 
 
 def measure(source: Source, unit: Unit) -> pd.DataFrame:
