@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 from dpregions.errors import InputError, MissingExtraError
+from dpregions.study import figures, runner
 from dpregions.study import folder as study_folder
-from dpregions.study import runner
 from dpregions.study.baselines import LABEL
 from dpregions.study.datasets import CABSPOTTING, GEOLIFE, SYNTHETIC, TDRIVE
 from dpregions.study.experiments import EXPERIMENTS, chosen_experiments
@@ -186,6 +186,15 @@ def test_words_hold_the_tables_numbers(everything):
     table = read(out, "sizes")
     rows = table[(table["method"] == "round") & (table["share_percent"] == 100)]
     assert f"Round by {percent(rows['error_percent'].iloc[0])}" in made.report.read_text()
+
+
+def test_contradictions_are_percentages_of_pairs_of_rectangles(everything):
+    _, made = everything
+    text = made.report.read_text()
+    assert "of nested pairs the smaller answers more" in text
+    assert "of the pairs a row or column apart" in text
+    titles = [title for kind, title in figures._KINDS.items() if "non_monotone" in kind]
+    assert len(titles) == 2 and all("% of pairs" in title for title in titles)
 
 
 def test_equal_seeds_give_equal_bytes(tmp_path, monkeypatch):

@@ -156,8 +156,8 @@ _KINDS = {
     "C2_percent": "C2 violated, %",
     "C3_percent": "C3 violated, %",
     "negative_percent": "negative\nanswers, %",
-    "non_monotone_percent": "smaller rectangle\nanswers more, %",
-    "next_non_monotone_percent": "one row or column\nmore answers less, %",
+    "non_monotone_percent": "smaller of two nested\nanswers more, % of pairs",
+    "next_non_monotone_percent": "the same, a row or\ncolumn apart, % of pairs",
 }
 
 

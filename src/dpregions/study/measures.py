@@ -281,7 +281,7 @@ def implied_histogram(found: Answering, n: int) -> NDArray[Any]:
 
 
 def next_non_monotone(counts: NDArray[np.int64]) -> float:
-    """Return in how many percent of cases a rectangle answers more than with one row or column.
+    """Return in how many percent of pairs a row or column apart the smaller answers more.
 
     Where any rectangle contradicts one that contains it, one of these steps between them does.
     """
