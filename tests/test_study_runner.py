@@ -313,17 +313,17 @@ def test_a_study_stopped_while_it_claims_its_folder_goes_on(tmp_path, monkeypatc
     monkeypatch.setattr(runner, "_write_results", lambda *_: None)
     out, real = tmp_path / "out", Path.mkdir
 
-    def stop_at_parts(path, *args, **kwargs):
+    def stop_after_parts(path, *args, **kwargs):
+        real(path, *args, **kwargs)
         if path.name == "parts":
             raise Stopped
-        real(path, *args, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "mkdir", stop_at_parts)
+        patch.setattr(Path, "mkdir", stop_after_parts)
         with pytest.raises(Stopped):
             run_study(out, plan("sizes"))
-    run_study(out, plan("sizes"))
     assert (out / "parts").is_dir()
+    run_study(out, plan("sizes"))
 
 
 def test_what_a_killed_writer_of_the_manifest_left_does_not_block_a_folder(tmp_path, monkeypatch):
