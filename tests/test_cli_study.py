@@ -85,6 +85,13 @@ def test_a_data_folder_without_the_files_is_refused(tmp_path):
     assert not (tmp_path / "study").exists()
 
 
+def test_a_folder_inside_a_file_is_refused_as_wrong_input(tmp_path):
+    (tmp_path / "afile").write_text("")
+    result = run("sizes", "--out", tmp_path / "afile" / "sub")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("dpregions: error: --out")
+
+
 def test_a_folder_that_is_not_ours_is_refused(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     result = run("sizes", "--out", tmp_path)

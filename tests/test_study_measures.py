@@ -266,3 +266,22 @@ def test_of_trajectories_the_longest_is_shown(tmp_path):
     fixes.loc[5:, "t"] += pd.Timedelta("1h")
     fixes.to_parquet(tmp_path / "geolife.parquet")
     assert len(one_user(GEOLIFE, tmp_path)[0]) == 15
+
+
+@pytest.mark.parametrize(
+    ("measure_name", "setting", "seconds"),
+    [
+        ("errors", Setting(CABSPOTTING, 20), 0.52),
+        ("consistency", Setting(TDRIVE, 20), 2.56),
+    ],
+)
+def test_costs_are_near_the_seconds_once_measured(measure_name, setting, seconds):
+    cost = Unit(measure_name, setting, 10, 20).cost / 10
+    assert cost == pytest.approx(seconds, rel=0.2)
+
+
+def test_every_measure_has_a_cost_and_reading_a_file_counts_once():
+    assert set(measures.SECONDS) == set(measures.MEASURES)
+    first, second = (Unit("times", Setting(TDRIVE, 20), at, at + 10).cost for at in (0, 10))
+    assert first - second == pytest.approx(measures.READING)
+    assert Unit("times", Setting(TINY, 20), 0, 10).cost == pytest.approx(second)

@@ -6,6 +6,7 @@ import json
 import stat
 import sys
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -13,7 +14,8 @@ import pandas as pd
 import pytest
 
 from dpregions.errors import InputError, MissingExtraError
-from dpregions.study import runner
+from dpregions.study import figures, runner
+from dpregions.study import folder as study_folder
 from dpregions.study.baselines import LABEL
 from dpregions.study.datasets import CABSPOTTING, GEOLIFE, SYNTHETIC, TDRIVE
 from dpregions.study.experiments import EXPERIMENTS, chosen_experiments
@@ -60,6 +62,19 @@ def in_this_process(monkeypatch):
     monkeypatch.setattr(runner.os, "cpu_count", lambda: 1)
 
 
+def cabs(seed=0):
+    """Return 40 fixes of each of 30 cabs."""
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "user_id": np.repeat(np.arange(30), 40),
+            "t": pd.Timestamp("2008-05-17"),
+            "lon": rng.normal(-122.40, 0.004, 1200),
+            "lat": rng.normal(37.792, 0.004, 1200),
+        }
+    )
+
+
 def files_of(folder):
     return {
         str(path.relative_to(folder)): path.read_bytes()
@@ -97,11 +112,12 @@ def test_every_table_says_in_its_first_line_what_it_is(everything):
         assert path.read_text().startswith("# study on exact data: not a private release\n")
 
 
-def test_every_file_is_for_its_owners_eyes(everything):
+def test_every_file_and_folder_is_for_its_owners_eyes(everything):
     out, _ = everything
     for path in out.rglob("*"):
-        if path.is_file():
-            assert stat.S_IMODE(path.stat().st_mode) == 0o600, path.name
+        mode = 0o600 if path.is_file() else 0o700
+        assert stat.S_IMODE(path.stat().st_mode) == mode, path.name
+    assert stat.S_IMODE(out.stat().st_mode) == 0o700
 
 
 def test_every_method_is_in_every_table_of_methods(everything):
@@ -172,6 +188,15 @@ def test_words_hold_the_tables_numbers(everything):
     assert f"Round by {percent(rows['error_percent'].iloc[0])}" in made.report.read_text()
 
 
+def test_contradictions_are_percentages_of_pairs_of_rectangles(everything):
+    _, made = everything
+    text = made.report.read_text()
+    assert "of nested pairs the smaller answers more" in text
+    assert "of the pairs a row or column apart" in text
+    titles = [title for kind, title in figures._KINDS.items() if "non_monotone" in kind]
+    assert len(titles) == 2 and all("% of pairs" in title for title in titles)
+
+
 def test_equal_seeds_give_equal_bytes(tmp_path, monkeypatch):
     in_this_process(monkeypatch)
     for name in ("one", "same"):
@@ -236,6 +261,26 @@ def test_two_processes_give_the_same_bytes_as_one(tmp_path, monkeypatch):
     assert files_of(tmp_path / "two") == files_of(tmp_path / "one")
 
 
+def test_reading_fixes_is_part_of_the_work(tmp_path, monkeypatch):
+    in_this_process(monkeypatch)
+    cabs().to_parquet(tmp_path / "cabspotting.parquet")
+    done, before_measuring = [], []
+    real = runner.measure
+
+    def measured(source, unit):
+        before_measuring.extend(done)
+        return real(source, unit)
+
+    monkeypatch.setattr(runner, "measure", measured)
+    asked = plan("extraction", datasets=(CABSPOTTING,), folder=tmp_path)
+    run_study(tmp_path / "out", asked, progress=done.append)
+    assert before_measuring[0] == 0 and 0.5 < before_measuring[-1] < 1
+    assert done == [*before_measuring, pytest.approx(1)]
+    again = []
+    run_study(tmp_path / "out", asked, progress=again.append)
+    assert again == [1]
+
+
 def test_a_folder_that_is_not_a_studys_is_left_as_it_is(tmp_path):
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(InputError, match="not empty and holds no study"):
@@ -249,10 +294,51 @@ def test_a_folder_that_is_not_a_studys_is_left_as_it_is(tmp_path):
     assert files_of(tmp_path) == {"thesis.txt": b"mine", "study.json": b"[]"}
 
 
-def test_a_file_is_no_folder(tmp_path):
-    (tmp_path / "out").write_text("")
-    with pytest.raises(InputError, match="is a file"):
-        run_study(tmp_path / "out", plan("sizes"))
+@pytest.mark.parametrize(
+    "damage",
+    [{"settings": []}, {"settings": None}, {"data": []}, {"finished": 3}, {"finished": [["a"]]}],
+)
+def test_a_damaged_manifest_is_no_studys(tmp_path, damage):
+    sound = {"made_by": "dpregions study", "settings": {}, "data": {}, "finished": []}
+    (tmp_path / "study.json").write_text(json.dumps({**sound, **damage}))
+    before = files_of(tmp_path)
+    with pytest.raises(InputError, match="not empty and holds no study"):
+        run_study(tmp_path, plan("sizes"))
+    assert files_of(tmp_path) == before
+
+
+def test_a_study_stopped_while_it_claims_its_folder_goes_on(tmp_path, monkeypatch):
+    in_this_process(monkeypatch)
+    monkeypatch.setattr(runner, "_do", lambda *_: None)
+    monkeypatch.setattr(runner, "_write_results", lambda *_: None)
+    out, real = tmp_path / "out", Path.mkdir
+
+    def stop_after_parts(path, *args, **kwargs):
+        real(path, *args, **kwargs)
+        if path.name == "parts":
+            raise Stopped
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "mkdir", stop_after_parts)
+        with pytest.raises(Stopped):
+            run_study(out, plan("sizes"))
+    assert (out / "parts").is_dir()
+    run_study(out, plan("sizes"))
+
+
+def test_what_a_killed_writer_of_the_manifest_left_does_not_block_a_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "_do", lambda *_: None)
+    monkeypatch.setattr(runner, "_write_results", lambda *_: None)
+    (tmp_path / ".study.json.x1.part.json").write_text("")
+    run_study(tmp_path, plan("sizes"))
+    assert (tmp_path / "study.json").exists()
+
+
+@pytest.mark.parametrize("out", ["afile", "afile/sub", "afile/sub/sub"])
+def test_a_file_is_no_folder(tmp_path, out):
+    (tmp_path / "afile").write_text("")
+    with pytest.raises(InputError, match="afile is a file: give a folder"):
+        run_study(tmp_path / out, plan("sizes"))
 
 
 @pytest.mark.parametrize(
@@ -273,6 +359,29 @@ def test_a_study_with_other_settings_is_left_as_it_is(tmp_path, monkeypatch, oth
     with pytest.raises(InputError, match=says):
         run_study(tmp_path / "out", plan("sizes", **other))
     assert files_of(tmp_path / "out") == before
+
+
+def test_parts_made_by_other_code_are_refused(tmp_path, monkeypatch):
+    in_this_process(monkeypatch)
+    run_study(tmp_path / "out", plan("sizes", repetitions=1))
+    before = files_of(tmp_path / "out")
+    monkeypatch.setattr(study_folder, "_sources", lambda: "0123")
+    with pytest.raises(InputError, match=r"sources \w{16} \(now 0123\): give a new folder"):
+        run_study(tmp_path / "out", plan("sizes", repetitions=1))
+    assert files_of(tmp_path / "out") == before
+
+
+def test_the_digest_of_sources_follows_every_file_and_its_name(tmp_path):
+    digests = set()
+    for name, text in [("a.py", "x"), ("a.py", "y"), ("sub/b.py", "x"), ("sub/b.py", "z")]:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+        digests.add(study_folder._sources(tmp_path))
+    (tmp_path / "a.py").rename(tmp_path / "c.py")
+    digests.add(study_folder._sources(tmp_path))
+    assert len(digests) == 5
+    (tmp_path / "notes.txt").write_text("no code")
+    assert study_folder._sources(tmp_path) in digests
 
 
 @pytest.mark.parametrize(
@@ -324,18 +433,41 @@ def test_a_file_without_a_column_or_that_is_none_is_refused(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.fixture
+def one_cab_shown(tmp_path, monkeypatch):
+    """Return a data folder, and a study's folder that shows one of its users."""
+    in_this_process(monkeypatch)
+    data, out = tmp_path / "data", tmp_path / "out"
+    data.mkdir()
+    cabs().to_parquet(data / "cabspotting.parquet")
+    run_study(out, plan("extraction", datasets=(CABSPOTTING,), folder=data))
+    return data, out
+
+
+@pytest.mark.parametrize("with_folder", [False, True])
+def test_a_study_that_shows_a_user_grows_without_the_users_file(one_cab_shown, with_folder):
+    data, out = one_cab_shown
+    picture = (out / "extraction_cabspotting.png").read_bytes()
+    (data / "cabspotting.parquet").unlink()
+    made = run_study(out, plan("density", folder=data if with_folder else None))
+    assert list(made.tables) == ["density", "extraction"]
+    assert (out / "extraction_cabspotting.png").read_bytes() == picture
+    user = out / "secret_regions" / "cabspotting_user.parquet"
+    assert stat.S_IMODE(user.stat().st_mode) == 0o600
+
+
+def test_a_study_is_not_mixed_with_other_data_than_those_it_holds(one_cab_shown):
+    data, out = one_cab_shown
+    before = files_of(out)
+    cabs(seed=1).to_parquet(data / "cabspotting.parquet")
+    with pytest.raises(InputError, match="another cabspotting: the data have changed"):
+        run_study(out, plan("density", folder=data))
+    assert files_of(out) == before
+
+
 def test_a_data_set_is_read_from_its_folder_and_its_regions_kept_secret(tmp_path, monkeypatch):
     in_this_process(monkeypatch)
-    rng = np.random.default_rng(0)
-    fixes = pd.DataFrame(
-        {
-            "user_id": np.repeat(np.arange(30), 40),
-            "t": pd.Timestamp("2008-05-17"),
-            "lon": rng.normal(-122.40, 0.004, 1200),
-            "lat": rng.normal(37.792, 0.004, 1200),
-        }
-    )
-    data = tmp_path / "data"
+    fixes, data = cabs(), tmp_path / "data"
     data.mkdir()
     fixes.to_parquet(data / "cabspotting.parquet")
     out = tmp_path / "out"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
 from dpregions.study.statements import findings
+
+STUDY = Path(__file__).parents[1] / "docs" / "study"
 
 
 def sizes(dataset, n, errors):
@@ -85,13 +89,38 @@ def test_times_of_steps():
 
 
 @pytest.mark.parametrize(
-    ("extraction", "expected", "reason"),
-    [(100.0, "agrees", ""), (10.0, "differs", "compiled"), (500.0, "differs", "slower")],
+    ("extraction", "expected", "how", "reason"),
+    [
+        (100.0, "agrees", "", ""),
+        (10.0, "differs", ", 16 times as fast", "compiled"),
+        (500.0, "differs", ", 2.6 times as long", "slower"),
+    ],
 )
-def test_the_time_in_total(extraction, expected, reason):
+def test_the_time_in_total_and_how_it_differs(extraction, expected, how, reason):
     found = verdict(
         {"times": seconds(**{**STEPS, "fixes to regions": extraction}, **QUICK)}, "GeoLife: 196 s"
     )
     assert found.verdict == expected
-    assert found.measured.startswith(f"{extraction + 2.6:.3g} s")
-    assert reason in found.why
+    total = f"{extraction + 2.6:.3g} s from the file of fixes to Round"
+    assert found.measured.startswith(f"{total}{how}; ")
+    assert reason in found.why and bool(reason) == bool(found.why)
+
+
+def test_reasons_claim_nothing_about_a_file_that_the_tables_do_not_tell():
+    both = [sizes("cabspotting", 4, {1.0: 50.0}), sizes("cabspotting", 20, {1.0: 300.0})]
+    quick = seconds(**{**STEPS, "fixes to regions": 10.0}, **QUICK)
+    reasons = " ".join(found.why for found in findings({"sizes": pd.concat(both), "times": quick}))
+    assert "cabs" in reasons and "fixes" in reasons
+    for fact in ("hundred", "536", "10 seconds"):
+        assert fact not in reasons
+
+
+def test_the_page_of_the_study_states_what_its_tables_say():
+    tables = {p.stem: pd.read_csv(p, comment="#") for p in sorted(STUDY.glob("*.csv"))}
+    page = (STUDY / "index.md").read_text(encoding="utf-8")
+    section = page.split("\n## The paper's statements\n")[1].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("|")][2:]
+    found = findings(tables)
+    assert rows == [f"| {f.printed} | {f.measured} | **{f.verdict}** |" for f in found]
+    reasons = [line.split(".* ", 1)[1] for line in section.splitlines() if line.startswith("- *")]
+    assert reasons == [f.why for f in found if f.why]

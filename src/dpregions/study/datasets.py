@@ -194,15 +194,17 @@ class Setting:
         return euler_sensitivity(self.cells_spanned, "add-remove", self.n, self.n)
 
 
+def lacks_regions(data: DataSet, kept: Path) -> bool:
+    """Say whether a data set's regions are yet to be extracted."""
+    return not data.made_up and not (kept / f"{data.name}.parquet").exists()
+
+
 def keep_regions(data: DataSet, folder: Path | None, kept: Path) -> None:
-    """Extract a data set's regions once, into a folder for its owner's eyes."""
+    """Extract a data set's regions into a folder for its owner's eyes."""
     from dpregions.io.region_files import save_regions
 
-    path = kept / f"{data.name}.parquet"
-    if data.made_up or path.exists():
-        return
     kept.mkdir(mode=0o700, exist_ok=True)
-    save_regions(data.regions_of(data.fixes(folder)), path)
+    save_regions(data.regions_of(data.fixes(folder)), kept / f"{data.name}.parquet")
 
 
 def exact_data(setting: Setting, kept: Path) -> ExactData:

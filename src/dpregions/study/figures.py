@@ -27,7 +27,7 @@ from dpregions.study.charts import (
     two_rows,
 )
 from dpregions.study.datasets import DATASETS, MAX_DIAMETER
-from dpregions.study.measures import EULER, PREPARATION, one_user
+from dpregions.study.measures import EULER, PREPARATION, shown_user
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -156,8 +156,8 @@ _KINDS = {
     "C2_percent": "C2 violated, %",
     "C3_percent": "C3 violated, %",
     "negative_percent": "negative\nanswers, %",
-    "non_monotone_percent": "smaller rectangle\nanswers more, %",
-    "next_non_monotone_percent": "one row or column\nmore answers less, %",
+    "non_monotone_percent": "smaller of two nested\nanswers more, % of pairs",
+    "next_non_monotone_percent": "the same, a row or\ncolumn apart, % of pairs",
 }
 
 
@@ -231,7 +231,7 @@ def _extraction(table: pd.DataFrame, source: Source) -> Pictures:
 
     for dataset in table["dataset"]:
         data = DATASETS[dataset]
-        fixes, k = one_user(data, source.folder)
+        fixes, k = shown_user(data, source)
         crs = data.grid(data.n).crs
         figure = plot_extraction(fixes, k=k, max_diameter=MAX_DIAMETER, crs=crs)
         who = "a made-up user" if data.made_up else "ONE REAL USER: SECRET, never to be published"

@@ -6,6 +6,7 @@ release. A folder that is not a study's, or a study's with other settings, is le
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 from dpregions._version import __version__
 from dpregions.errors import InputError
 from dpregions.study.baselines import LABEL
+from dpregions.study.datasets import DATASETS, MAX_DIAMETER, DataSet
+from dpregions.study.measures import PLACEMENTS
 from dpregions.whole_files import SECRET, replacing
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dpregions.study.datasets import DataSet
     from dpregions.study.measures import Unit
 
 MANIFEST = "study.json"
@@ -39,7 +41,7 @@ class StudyFolder:
 
     @property
     def kept(self) -> Path:
-        """Folder of regions."""
+        """Folder of regions, and of the fixes of the users who are shown."""
         return self.path / "secret_regions"
 
     @classmethod
@@ -48,21 +50,28 @@ class StudyFolder:
     ) -> StudyFolder:
         """Return the study's folder at a path, made now or by an earlier run of this study."""
         claimed = cls(path, settings)
-        if path.exists() and not path.is_dir():
-            raise InputError(f"--out {path} is a file: give a folder")
-        if path.is_dir() and any(path.iterdir()):
+        nearest = next(place for place in (path, *path.absolute().parents) if place.exists())
+        if not nearest.is_dir():
+            raise InputError(f"--out {path}: {nearest} is a file: give a folder")
+        if path.is_dir() and not all(map(_begun_manifest, path.iterdir())):
             claimed = _earlier(path, settings)
-        for data in datasets:
-            now = _state(data, folder)
-            if claimed.data.setdefault(data.name, now) != now:
-                raise InputError(
-                    f"--out {path} holds a study of another {data.name}: the data have changed "
-                    f"since. Give another folder"
-                )
+        claimed._refuse_other_data(datasets, folder)
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (path / "parts").mkdir(exist_ok=True)
-        claimed.save()
+        claimed.save()  # first, as a folder with anything else in it and no manifest is not ours
+        (path / "parts").mkdir(mode=0o700, exist_ok=True)
         return claimed
+
+    def _refuse_other_data(self, datasets: list[DataSet], folder: Path | None) -> None:
+        """Compare the data sets asked for, and those that the folder holds, with their files."""
+        held = (DATASETS[name] for name in self.data if name in DATASETS and folder is not None)
+        found = {d.name: d for d in held if not d.made_up and d.file(folder).exists()}
+        for data in {**found, **{data.name: data for data in datasets}}.values():
+            now = _state(data, folder)
+            if self.data.setdefault(data.name, now) != now:
+                raise InputError(
+                    f"--out {self.path} holds a study of another {data.name}: the data have "
+                    f"changed since. Give another folder"
+                )
 
     def save(self) -> None:
         """Write what the folder is."""
@@ -120,20 +129,33 @@ def study_settings(methods: tuple[str, ...], repetitions: int, seed: int) -> dic
     """Return what must be equal for a run to go on with an earlier one."""
     return {
         "dpregions": __version__,
+        "sources": _sources(),
+        "max_diameter": MAX_DIAMETER,
+        "placements": PLACEMENTS,
         "seed": seed,
         "repetitions": repetitions,
         "methods": list(methods),
     }
 
 
+def _sources(package: Path = Path(__file__).parents[1]) -> str:
+    """Return a digest of the package's code: a version's number outlives many changes."""
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(package).as_posix()} {len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()[:16]
+
+
 def _earlier(path: Path, settings: dict[str, Any]) -> StudyFolder:
     try:
         found = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
         ours = found["made_by"] == MADE_BY
-        earlier = StudyFolder(
-            path, found["settings"], found["data"], [(a, b) for a, b in found["finished"]]
-        )
-    except (OSError, ValueError, KeyError, TypeError):
+        settings_then, data = dict(found["settings"].items()), dict(found["data"].items())
+        finished = [(str(name), str(dataset)) for name, dataset in found["finished"]]
+        earlier = StudyFolder(path, settings_then, data, finished)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         ours = False
     if not ours:
         raise InputError(
@@ -146,10 +168,15 @@ def _earlier(path: Path, settings: dict[str, Any]) -> StudyFolder:
     ]
     if other:
         raise InputError(
-            f"--out {path} holds a study made with {', '.join(other)}: give another folder, or "
+            f"--out {path} holds a study made with {', '.join(other)}: give a new folder, or "
             f"the same settings to go on with it"
         )
     return earlier
+
+
+def _begun_manifest(path: Path) -> bool:
+    """Whether it is what a writer of the manifest leaves behind when it is killed."""
+    return path.name.startswith(f".{MANIFEST}.")
 
 
 def _state(data: DataSet, folder: Path | None) -> dict[str, int]:

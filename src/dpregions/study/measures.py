@@ -31,6 +31,7 @@ from dpregions.study.workloads import (
     shape_of,
     shapes_of_area,
 )
+from dpregions.whole_files import SECRET, replacing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,6 +52,18 @@ PLACEMENTS = 100
 EXAMPLE_K = 400
 """Fixes that make the region of the made-up user who is shown."""
 
+READING = 10.0
+"""About how many seconds it takes to read a file of fixes and extract their regions."""
+
+SECONDS = {
+    "errors": (0.0, 0.1),
+    "consistency": (0.0, 2.5),
+    "times": (READING, 0.1),
+    "maps": (0.0, 0.1),
+    "extraction": (READING / 5, 0.0),
+}
+"""About how long a measure takes: once, for reading a file of fixes, and each repetition."""
+
 FRACTION = 2**20
 """Fractional answers are compared in whole parts of this: sums of them are then exact."""
 
@@ -64,7 +77,7 @@ class Source:
     folder: Path | None
     """Of data."""
     kept: Path
-    """Folder of regions."""
+    """Folder of regions, and of the fixes of the users who are shown."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +96,11 @@ class Unit:
 
     @property
     def cost(self) -> float:
-        """About how long it takes beside others: fitting footprints of k x k cells rules it."""
-        k = self.setting.cells_spanned
-        spared = self.measure == "extraction"
-        return 1.0 if spared else (self.last - self.first) * (1 + k * k / 5)
+        """About how many seconds it takes; a draw of all methods grows with footprints of k x k."""
+        once, each = SECONDS[self.measure]
+        reads = self.first == 0 and not self.setting.data.made_up
+        draw = self.setting.cells_spanned**2 / 400
+        return once * reads + (self.last - self.first) * (each + draw)
 
 
 def measure(source: Source, unit: Unit) -> pd.DataFrame:
@@ -191,7 +205,7 @@ def extraction(source: Source, unit: Unit) -> Iterator[Row]:
     import shapely
 
     data = unit.setting.data
-    fixes, k = one_user(data, source.folder)
+    fixes, k = shown_user(data, source)
     region = replace(data, k=k, unit="user", gap=None).regions_of(fixes).geometry.iloc[0]
     circle = shapely.minimum_bounding_radius(region)
     yield {
@@ -210,6 +224,19 @@ MEASURES: dict[str, Callable[[Source, Unit], Iterator[Row]]] = {
     "maps": maps,
     "extraction": extraction,
 }
+
+
+def shown_user(data: DataSet, source: Source) -> tuple[pd.DataFrame, int]:
+    """Return one user's fixes, and k; kept, so that table and picture stay of the same user."""
+    import pandas as pd
+
+    if data.made_up:
+        return one_user(data, None)
+    path = source.kept / f"{data.name}_user.parquet"
+    if not path.exists():
+        with replacing(path, mode=SECRET) as part:
+            one_user(data, source.folder)[0].to_parquet(part, index=False)
+    return pd.read_parquet(path), data.k
 
 
 def one_user(data: DataSet, folder: Path | None) -> tuple[pd.DataFrame, int]:
@@ -254,7 +281,7 @@ def implied_histogram(found: Answering, n: int) -> NDArray[Any]:
 
 
 def next_non_monotone(counts: NDArray[np.int64]) -> float:
-    """Return in how many percent of cases a rectangle answers more than with one row or column.
+    """Return in how many percent of pairs a row or column apart the smaller answers more.
 
     Where any rectangle contradicts one that contains it, one of these steps between them does.
     """

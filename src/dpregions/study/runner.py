@@ -18,11 +18,11 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from dpregions.errors import InputError, MissingExtraError
-from dpregions.study.datasets import DataSet, keep_regions, refuse_missing
+from dpregions.study.datasets import DataSet, keep_regions, lacks_regions, refuse_missing
 from dpregions.study.experiments import EXPERIMENTS, Experiment
 from dpregions.study.folder import StudyFolder, study_settings
 from dpregions.study.harness import METHODS
-from dpregions.study.measures import Source, Unit, measure
+from dpregions.study.measures import READING, Source, Unit, measure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,9 +90,15 @@ def run_study(out: Path, plan: Plan, *, progress: Callable[[float], None] | None
     settings = study_settings(plan.methods, plan.repetitions, plan.seed)
     folder = StudyFolder.claim(out, settings, plan.datasets, plan.folder)
     source = Source(plan.methods, plan.seed, plan.folder, folder.kept)
-    for data in plan.datasets:
+    units = plan.units()
+    unread = [data for data in plan.datasets if lacks_regions(data, folder.kept)]
+    total = len(unread) * READING + sum(unit.cost for unit in units)
+    work = _Work(total, progress or (lambda _: None))
+    work.add(sum(unit.cost for unit in units if folder.has(unit)))
+    for data in unread:
         keep_regions(data, plan.folder, folder.kept)
-    _do(folder, source, list(plan.units()), progress or (lambda _: None))
+        work.add(READING)
+    _do(folder, source, [unit for unit in units if not folder.has(unit)], work)
     folder.finish([(e.name, d.name) for e in plan.experiments for d in plan.datasets])
     return _write_results(folder, source, plan)
 
@@ -124,18 +130,24 @@ def _check(plan: Plan) -> None:
     refuse_missing(plan.datasets, plan.folder)
 
 
-def _do(
-    folder: StudyFolder, source: Source, units: list[Unit], progress: Callable[[float], None]
-) -> None:
-    """Do the units that are not done, the longest first, and save each when it is."""
-    todo = sorted((u for u in units if not folder.has(u)), key=lambda u: -u.cost)
-    total = sum(unit.cost for unit in units) or 1.0
-    done = total - sum(unit.cost for unit in todo)
-    progress(done / total)
-    for unit, rows in _measured(source, todo):
+@dataclass
+class _Work:
+    """How much of a run is done, in about seconds."""
+
+    total: float
+    tell: Callable[[float], None]
+    done: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.done += seconds
+        self.tell(self.done / self.total)
+
+
+def _do(folder: StudyFolder, source: Source, units: list[Unit], work: _Work) -> None:
+    """Do units, the longest first, and save each when it is done."""
+    for unit, rows in _measured(source, sorted(units, key=lambda unit: -unit.cost)):
         folder.write_part(unit, rows)
-        done += unit.cost
-        progress(done / total)
+        work.add(unit.cost)
 
 
 def _measured(source: Source, units: list[Unit]) -> Iterator[tuple[Unit, pd.DataFrame]]:

@@ -138,7 +138,7 @@ def _consistency(part: pd.DataFrame) -> str:
             f"{label_of(method)} violates {c1} of C1, {c2} of C2, {c3} of C3; "
             f"{percent(row['negative_percent'])} of its answers are negative, and in "
             f"{percent(row['non_monotone_percent'])} of nested pairs the smaller answers more "
-            f"({percent(row['next_non_monotone_percent'])} of those a row or column apart)"
+            f"({percent(row['next_non_monotone_percent'])} of the pairs a row or column apart)"
         )
     return f"{'. '.join(sentences)}."
 
