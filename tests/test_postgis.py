@@ -108,6 +108,24 @@ class TestReading:
         assert stream.crs == GRID.crs
         assert counted(stream) == truth()
 
+    @pytest.mark.parametrize(
+        ("spellings", "users"),
+        [
+            ("1.0::numeric), (1.00), (1), (2), ('NaN'), (NULL", 2),
+            ("0::float8), ('-0'), (0.5), ('NaN'), (NULL", 2),
+            ("0::float4), ('-0'), (0.1), (NULL", 2),
+            ("'ab'::char(5)), ('ab '), ('b'), (''", 2),
+            ("'a'::text), (''), (NULL", 1),
+            ("true), (false), (NULL", 2),
+            ("'2026-01-01 00:00+00'::timestamptz), ('2026-01-01 01:00+01'", 1),
+            ("'\\x00'::bytea), ('\\x0000'), ('\\x00'", 2),
+        ],
+    )
+    def test_ids_that_are_equal_are_one_user(self, spellings, users, url):
+        shape = "ST_SetSRID(ST_Point(500000, 5372000), 32632)"
+        sql = f"SELECT u AS user_id, {shape} AS geom FROM (VALUES ({spellings})) AS v(u)"
+        assert counted(opened(url, sql)).count(*GRID.bounds) == users
+
     @pytest.mark.parametrize("rows", [1, 17, 364, 365, 366])
     def test_small_chunks_give_the_same(self, rows, url, monkeypatch):
         monkeypatch.setattr(arrow_regions, "CHUNK_ROWS", rows)
@@ -218,6 +236,15 @@ class TestRefused:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("CREATE SEQUENCE IF NOT EXISTS counter")
         assert words in refused(kind, url, sql)
+
+    @pytest.mark.parametrize("kind", ["citext", "interval", "jsonb", "timetz"])
+    def test_ids_of_which_a_user_may_have_several_spellings(self, kind, url):
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("CREATE EXTENSION IF NOT EXISTS citext")
+        sql = f"SELECT NULL::{kind} AS user_id, geom FROM homes"
+        words = refused(InputTypeError, url, sql)
+        assert f"is of type {kind}" in words
+        assert "cast it to bigint or text" in words
 
     def test_a_geometry_of_another_type(self, url):
         sql = "SELECT user_id, ST_AsText(geom) AS t FROM homes"
