@@ -221,6 +221,26 @@ class TestEverySource:
         stream = dpr.open_regions(tmp_path / "c.gpkg", user_id="driver")
         assert counted(stream, user_id="driver") == truth()
 
+    def test_of_several_geometries_the_primary_one_is_meant(self, tmp_path):
+        frame = geopandas.GeoDataFrame(
+            {"user_id": CITY["user_id"], "home": CITY.centroid, "area": CITY.geometry},
+            geometry="area",
+            crs=CITY.crs,
+        )
+        frame.to_parquet(tmp_path / "two.parquet")
+        assert counted(opened(tmp_path, "two.parquet")) == truth()
+        homes = truth(frame.set_geometry("home"))
+        assert counted(opened(tmp_path, "two.parquet", geometry="home")) == homes
+        assert homes != truth()
+
+    def test_the_crs_of_geoparquet_counts_where_the_column_itself_says_none(self, folder):
+        table = pq.read_table(folder / "city.parquet", columns=["user_id", "geometry"])
+        bare = pa.field("geometry", pa.binary(), metadata={"ARROW:extension:name": "geoarrow.wkb"})
+        geo = {b"geo": table.schema.metadata[b"geo"]}
+        schema = pa.schema([table.schema.field("user_id"), bare], metadata=geo)
+        columns = [table["user_id"], arrow_regions.plain_column(table["geometry"])]
+        assert counted(dpr.open_regions(pa.table(columns, schema=schema))) == truth()
+
     def test_large_whole_numbers_stay_apart(self, tmp_path):
         ids = [2**60, 2**60 + 1, None]
         frame = geopandas.GeoDataFrame(
@@ -443,9 +463,35 @@ class TestRefused:
 
     def test_geoparquet_with_broken_metadata(self, tmp_path):
         table = pa.table({"user_id": [1], "geometry": [Point(1, 2).wkb]})
-        for geo in (b"{", b"{}x", b'{"primary_column": "geometry"}', b"[1]"):
-            pq.write_table(table.replace_schema_metadata({b"geo": geo}), tmp_path / "x.parquet")
-            assert "cannot be read" in refused(tmp_path / "x.parquet", DPRegionsError)
+        broken = (b"{", b"{}x", b'{"primary_column": "geometry"}', b"[1]", b"[" * 100_000, b"\xff",
+                  b'{"primary_column": "geometry", "columns": null}',
+                  b'{"primary_column": "geometry", "columns": ["geometry"]}',
+                  b'{"primary_column": ["geometry"], "columns": {"geometry": {}}}',
+                  b'{"primary_column": "geometry", "columns": {"geometry": null}}')  # fmt: skip
+        for geo in broken:
+            described = table.replace_schema_metadata({b"geo": geo})
+            pq.write_table(described, tmp_path / "x.parquet")
+            assert "cannot be read" in refused(tmp_path / "x.parquet")
+            assert "cannot be read" in refused(described)
+
+    @pytest.mark.parametrize("metadata", ["{", "null", "[1]"])
+    def test_arrow_data_with_broken_metadata(self, metadata):
+        marked = {"ARROW:extension:name": "geoarrow.wkb", "ARROW:extension:metadata": metadata}
+        fields = [pa.field("user_id", pa.int64()), pa.field("g", pa.binary(), metadata=marked)]
+        table = pa.table([[1], [Point(1, 2).wkb]], schema=pa.schema(fields))
+        assert "'ARROW:extension:metadata' cannot be read" in refused(table)
+
+    def test_two_columns_of_one_name(self, tmp_path):
+        columns = [pa.array([1]), *[pa.array([Point(1, 2).wkb])] * 2]
+        table = pa.Table.from_arrays(columns, names=["user_id", "geometry", "geometry"])
+        pq.write_table(table, tmp_path / "x.parquet")
+        for source in (table, tmp_path / "x.parquet"):
+            assert "geometry='geometry' names several columns" in refused(source, crs=32632)
+
+    def test_several_geometries_of_which_none_is_the_first_choice(self):
+        table = pa.table(CITY.assign(home=CITY.centroid).to_arrow())
+        assert "choose one by geometry=, of geometry, home" in refused(table)
+        assert counted(dpr.open_regions(table, geometry="geometry")) == truth()
 
     def test_an_arrow_stream_that_breaks(self):
         def batches():
