@@ -61,6 +61,8 @@ class RegionStream:
         self.schema = pa.schema([*(f for f in schema if f.name != "geometry"), geometry])
         self.crs = crs
         self.attrs = {} if unit is None else {UNIT_ATTRIBUTE: unit}
+        # Rows of wrong fields in what was read so far: exact, so for the curator's check alone.
+        self.skipped_rows: Callable[[], int] = lambda: 0
         self._batches = batches
         self._was_read = False
 

@@ -178,7 +178,12 @@ def id_type(kinds: dict[Path, Any]) -> Any:
 
 
 def stream(path: Path, columns: Iterable[str]) -> Iterator[tuple[Any, int]]:
-    """Yield a table in chunks of some of its columns, and the rows skipped since the last."""
+    """Yield a table in chunks of some of its columns, and the rows skipped since the last.
+
+    Rows skipped at the end, maybe all there are, come with a chunk of no rows.
+    """
+    import pyarrow as pa
+
     with opened(path) as (file, _):
         there = (file.schema_arrow if path.suffix in PARQUET else file.schema).names
     wanted = sorted(set(columns) & set(there))
@@ -188,6 +193,8 @@ def stream(path: Path, columns: Iterable[str]) -> Iterator[tuple[Any, int]]:
         for batch in file.iter_batches(CHUNK_ROWS, columns=wanted) if parquet else file:
             yield batch, skipped.count - before
             before = skipped.count
+        if skipped.count > before:
+            yield pa.RecordBatch.from_pylist([], file.schema), skipped.count - before
 
 
 def standard(chunk: Any, columns: dict[str, str], ids: Any) -> pd.DataFrame:
