@@ -306,6 +306,11 @@ class TestDown:
     def test_a_url_that_cannot_be_read(self, wrong):
         assert "URL cannot be read" in refused(InputError, wrong)
 
+    def test_a_password_without_a_host_is_no_port_to_be_shown(self):
+        with pytest.raises(SourceError) as caught:
+            opened("postgresql://localhost:1")
+        assert ":1" not in str(caught.value)
+
     def test_an_option_the_driver_does_not_know(self, url):
         assert "postgres at 127.0.0.1" in refused(SourceError, f"{url}?{PASSWORD}={PASSWORD}")
 

@@ -430,6 +430,32 @@ class TestRefused:
         assert "mysql://" in words
         assert "hunter2" not in words
 
+    @pytest.mark.parametrize(
+        "source",
+        [
+            "postgresql:/me:hunter2@db/x",
+            "host=db user=me password=hunter2",
+            "jdbc:postgresql://db/x?user=me&word=hunter2",
+            "postgres_x://me:hunter2@db/x",
+            "PG:host=db user=me auth=hunter2",
+            "/vsicurl/https://me:hunter2@db/x.gpkg",
+            "me:hunter2@db/x.parquet" + "x" * 300 + ".parquet",
+            "duckdb:///x.db?word=hunter2",
+        ],
+    )
+    def test_what_may_hold_a_password_is_not_shown(self, source):
+        words = refused(source, sql="SELECT 1")
+        assert "postgresql://..." in words
+        assert "hunter2" not in words
+
+    def test_blanks_around_a_url_do_not_matter(self):
+        words = refused(" mysql://me:hunter2@db/x ", sql="SELECT 1")
+        assert "a source at mysql://" in words
+
+    def test_a_file_may_have_signs_of_a_url_in_its_name(self, folder, tmp_path):
+        shutil.copy(folder / "city.parquet", tmp_path / "me@home.parquet")
+        assert counted(opened(tmp_path, "me@home.parquet")) == truth()
+
     def test_a_table_separated_by_other_signs(self, tmp_path):
         path = tmp_path / "x.csv"
         for sign, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):

@@ -112,7 +112,8 @@ class Database:
         if parsed.drivername == "postgresql+psycopg" and "connect_timeout" not in parsed.query:
             parsed = parsed.update_query_dict({"connect_timeout": "10"})
         host = parsed.host or "this machine"
-        port = f":{parsed.port}" if parsed.port else ""
+        # Where @HOST was forgotten, the password stands at the place of the port.
+        port = f":{parsed.port}" if parsed.port and "@" in url else ""
         name = f"{parsed.database or 'the database'} at {host}{port}"
         if not re.fullmatch(r"[\w .:\-]+", name):
             raise bad
