@@ -221,6 +221,19 @@ class TestEverySource:
         stream = dpr.open_regions(tmp_path / "c.gpkg", user_id="driver")
         assert counted(stream, user_id="driver") == truth()
 
+    @pytest.mark.parametrize("inside", ["", "sub/", "a/b c/"])
+    def test_a_zip_may_have_a_folder_and_what_a_mac_adds(self, inside, folder, tmp_path):
+        with zipfile.ZipFile(tmp_path / "mac.zip", "w") as archive:
+            for suffix in (".shp", ".shx", ".dbf", ".prj"):
+                archive.write(folder / f"city{suffix}", f"{inside}city{suffix}")
+                archive.writestr(f"__MACOSX/{inside}._city{suffix}", b"x" * 120)
+            archive.writestr(f"{inside}readme.txt", "hello")
+        assert counted(opened(tmp_path, "mac.zip")) == truth()
+
+    def test_capitals_in_a_suffix_do_not_matter(self, folder, tmp_path):
+        shutil.copy(folder / "city.csv.gz", tmp_path / "CITY.CSV.GZ")
+        assert counted(opened(tmp_path, "CITY.CSV.GZ", crs=32632)) == truth()
+
     def test_of_several_geometries_the_primary_one_is_meant(self, tmp_path):
         frame = geopandas.GeoDataFrame(
             {"user_id": CITY["user_id"], "home": CITY.centroid, "area": CITY.geometry},
@@ -352,6 +365,23 @@ class TestRefused:
         for suffix in (".shp", *({".shx", ".dbf"} - {part})):
             shutil.copy(folder / f"city{suffix}", tmp_path / f"some{suffix}")
         assert f"and {part} is missing" in refused(tmp_path / "some.shp")
+
+    @pytest.mark.parametrize("cut", [0.3, 0.9])
+    @pytest.mark.parametrize("separator", ["", "\x1e"])
+    def test_half_written_lines_of_geojson(self, cut, separator, folder, tmp_path):
+        features = json.loads((folder / "city.geojson").read_text())["features"]
+        whole = "".join(f"{separator}{json.dumps(feature)}\n" for feature in features)
+        path = tmp_path / "x.geojson"
+        path.write_text(whole)
+        assert counted(dpr.open_regions(path)) == truth(degrees())
+        path.write_text(whole[: int(len(whole) * cut)])
+        assert "x.geojson is cut short" in refused(path)
+
+    @pytest.mark.parametrize("cut", [0.5, 0.9])
+    def test_a_half_written_csv_file(self, cut, folder, tmp_path):
+        whole = (folder / "city.csv").read_bytes()
+        (tmp_path / "x.csv").write_bytes(whole[: whole.index(b" ", int(len(whole) * cut))])
+        assert "x.csv is cut short: it ends within quotes" in refused(tmp_path / "x.csv", crs=32632)
 
     def test_a_zip_without_parts_or_without_a_shapefile(self, folder, tmp_path):
         path = tmp_path / "some.zip"
@@ -587,6 +617,17 @@ class TestRecords:
             assert counted(opened(tmp_path, name)).count(*GRID.bounds) == 1
         assert not recwarn
         assert capfd.readouterr().err == ""
+
+    def test_an_id_that_is_no_text_in_utf_8_is_an_id(self, tmp_path):
+        names = [f"Jos\u00e9{i}" for i in range(len(CITY))]
+        frame = CITY.assign(user_id=names)
+        frame.to_file(tmp_path / "x.shp", encoding="ISO-8859-1")
+        (tmp_path / "x.cpg").write_text("UTF-8")
+        assert counted(opened(tmp_path, "x.shp")) == truth(frame)
+        frame.to_crs(4326).to_file(tmp_path / "x.geojson", COORDINATE_PRECISION=15)
+        text = (tmp_path / "x.geojson").read_bytes().replace('Jos\u00e97"'.encode(), b'\xff\xfe"')
+        (tmp_path / "x.geojson").write_bytes(text)
+        assert counted(opened(tmp_path, "x.geojson")) == truth(frame.to_crs(4326))
 
     @pytest.mark.parametrize("suffix", ["parquet", "gpkg", "fgb", "csv"])
     def test_no_rows_at_all_are_no_trouble(self, suffix, tmp_path):
