@@ -293,6 +293,13 @@ class TestDown:
         assert "refused the login" in refused(SourceError, url.replace(PASSWORD, "no-such-word"))
         words = refused(SourceError, url.replace("/postgres", "/nowhere"))
         assert "nowhere at 127.0.0.1" in words
+        assert "does not exist" in words
+
+    def test_signs_in_the_name_of_a_database(self, url):
+        for name in ("no$where", "no+where", "no-where"):
+            assert f"{name} at 127.0.0.1" in refused(
+                SourceError, url.replace("/postgres", f"/{name}")
+            )
 
     @pytest.mark.parametrize(
         "wrong",

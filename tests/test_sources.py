@@ -230,6 +230,10 @@ class TestEverySource:
             archive.writestr(f"{inside}readme.txt", "hello")
         assert counted(opened(tmp_path, "mac.zip")) == truth()
 
+    def test_degrees_may_be_stated_in_either_order_of_axes(self, tmp_path):
+        CITY.to_crs("OGC:CRS84").to_parquet(tmp_path / "c.parquet")
+        assert counted(opened(tmp_path, "c.parquet", crs=4326)) == truth(degrees())
+
     def test_capitals_in_a_suffix_do_not_matter(self, folder, tmp_path):
         shutil.copy(folder / "city.csv.gz", tmp_path / "CITY.CSV.GZ")
         assert counted(opened(tmp_path, "CITY.CSV.GZ", crs=32632)) == truth()

@@ -115,7 +115,7 @@ class Database:
         # Where @HOST was forgotten, the password stands at the place of the port.
         port = f":{parsed.port}" if parsed.port and "@" in url else ""
         name = f"{parsed.database or 'the database'} at {host}{port}"
-        if not re.fullmatch(r"[\w .:\-]+", name):
+        if not re.fullmatch(r"[\w .:$+\-]+", name):
             raise bad
         missing = MissingExtraError("the database driver that the URL names", "db")
         engine = attempt(
@@ -139,8 +139,8 @@ class Database:
         import sqlalchemy
 
         # A driver raises more than SQLAlchemy wraps, so all but our own errors are meant here.
-        state, own, lost = None, None, "is down, cannot be reached or refused the login"
-        connected = False
+        state, own, connected = None, None, False
+        lost = "is down, cannot be reached, does not exist or refused the login"
         try:
             if self._connection is None:
                 self._connection = self._engine.connect().execution_options(
