@@ -294,11 +294,12 @@ def one_column(name: str, columns: list[Any], argument: str) -> None:
 
 def one_crs(carried: CRS | None, stated: CRS | None) -> CRS | None:
     """Return the CRS that regions carry or that was stated for them; refuse two that differ."""
-    both = carried is not None and stated is not None
+    if carried is None or stated is None:
+        return stated if carried is None else carried
     # Coordinates are x, y whatever order a CRS names its axes in.
-    if both and not carried.equals(stated, ignore_axis_order=True):
+    if not carried.equals(stated, ignore_axis_order=True):
         raise CRSError(
             f"regions carry {crs_label(carried)}, but crs={crs_label(stated)} was given: "
             f"leave crs out, and they are reprojected to the grid's"
         )
-    return stated if carried is None else carried
+    return carried

@@ -26,7 +26,7 @@ from dpregions.arrow_regions import (
     in_our_words,
 )
 from dpregions.crs import read_crs
-from dpregions.errors import InputError
+from dpregions.errors import InputError, InputTypeError
 from dpregions.io.requests import Request
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ def open_vector(path: Path, request: Request) -> RegionStream:
     if info["driver"] == "GeoJSONSeq":
         attempt(lambda: _read_last_line(path), (ValueError, RecursionError), damaged)
     ids = request.id_columns(list(info["fields"]))
+    if info["driver"] == "ESRI Shapefile":
+        _refuse_rounded(ids, dict(zip(info["fields"], info["ogr_types"], strict=True)))
     batches = in_our_words(_batches(place, layer, ids, info["features"], request), kinds, damaged)
     schema = next(batches)
     geometry, _ = geometry_field(schema)
@@ -77,6 +79,17 @@ def _layer(path: Path, place: str, wanted: str | None) -> str:
     if wanted is not None and wanted not in found:
         raise InputError(f"layer={wanted!r} is not in {path}: there are {_listed(found)}")
     return wanted or found[0]
+
+
+def _refuse_rounded(ids: list[str], kinds: dict[str, str]) -> None:
+    """Refuse ids that a Shapefile gives as floats: so come whole numbers beyond 18 digits too."""
+    for name in ids:
+        if kinds[name] == "OFTReal":
+            raise InputTypeError(
+                f"user_id={name!r} is a decimal or a very long number in this Shapefile, which "
+                f"would be rounded, and several users taken for one: make it text or whole "
+                f"numbers of up to 18 digits"
+            )
 
 
 def _read_last_line(path: Path) -> None:
