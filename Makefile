@@ -24,14 +24,21 @@ $(STAMP): pyproject.toml
 
 setup: $(STAMP)  ## make .venv and install dpregions with everything for development
 
-# PostgreSQL is for tests alone: they start a server of their own and stop it.
+# PostgreSQL is for tests alone: they start a server of their own and stop it. So the package is
+# told to start none, unless it was there before and its owner has decided.
+CLUSTERS := /etc/postgresql-common/createcluster.conf
 system:  ## PostgreSQL with PostGIS for the tests, installed where root may
 	@ls /usr/share/postgresql/*/extension/postgis.control >/dev/null 2>&1 || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "installing PostgreSQL with PostGIS for the tests"; \
-	    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
-	        --no-install-recommends postgresql postgresql-postgis; } >/dev/null 2>&1 \
-	      || echo "PostgreSQL with PostGIS could not be installed: its tests are skipped"; \
+	    export DEBIAN_FRONTEND=noninteractive; \
+	    { apt-get update -qq \
+	      && { [ -e $(CLUSTERS) ] || { apt-get install -y -qq --no-install-recommends postgresql-common \
+	             && echo "create_main_cluster = false" >> $(CLUSTERS); }; } \
+	      && apt-get install -y -qq --no-install-recommends postgresql postgresql-postgis; \
+	    } >/dev/null 2>&1 \
+	      || echo "PostgreSQL with PostGIS could not be installed: its tests are skipped. To see why:" \
+	              "apt-get update && apt-get install postgresql postgresql-postgis"; \
 	  else echo "tests of PostGIS are skipped: as root, apt-get install postgresql postgresql-postgis"; fi; }
 
 demo: $(STAMP)  ## a synthetic city, its exact histogram, a few queries, a picture

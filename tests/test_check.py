@@ -96,6 +96,15 @@ def test_bytes_that_are_no_wkb_are_unreadable():
     assert (found.unreadable, found.outside, found.counted_rows) == (1, 0, 1)
 
 
+def test_lines_of_wrong_fields_and_empty_ids_are_shown(tmp_path):
+    rows = ["user_id,wkt", "ann,POINT (1 1)", "too,many,fields", ",POINT (1 1)", "few", "bob,x"]
+    (tmp_path / "x.csv").write_text("\n".join(rows))
+    found = check_regions(dpr.open_regions(tmp_path / "x.csv"), GRID)
+    assert (found.skipped, found.rows, found.null) == (2, 3, 1)
+    empty = checked([("", "POINT (1 1)", ""), ("ann", "POINT (1 1)", "")])
+    assert (empty.users, empty.rows_without_user) == (1, 1)
+
+
 def test_rows_add_up_on_a_synthetic_city(tmp_path):
     city = synthetic.regions(400)
     city.to_parquet(tmp_path / "c.parquet")

@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import geopandas
 import numpy as np
@@ -349,6 +349,20 @@ def test_an_old_file_is_replaced_not_added_to(tmp_path, suffix):
         assert len(pyogrio.list_layers(path) if suffix == ".gpkg" else [1]) == 1
         assert len(read(path)) == 15
     assert path.stat().st_mode & 0o444 == 0o444 & ~current_umask()
+
+
+@pytest.mark.parametrize("mode", ["wal", "delete"])
+def test_a_geopackage_that_is_open_elsewhere_is_not_replaced(tmp_path, mode):
+    path = tmp_path / "out.gpkg"
+    export(published(UTM), path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute(f"PRAGMA journal_mode = {mode}")
+        other.execute("BEGIN")
+        other.execute("CREATE TABLE layer_styles (style TEXT)")
+        before = path.read_bytes()
+        with pytest.raises(InputError, match="open in another program: close it"):
+            export(published(UTM), path, "faces")
+        assert path.read_bytes() == before
 
 
 def current_umask() -> int:

@@ -108,6 +108,24 @@ class TestReading:
         assert stream.crs == GRID.crs
         assert counted(stream) == truth()
 
+    @pytest.mark.parametrize(
+        ("spellings", "users"),
+        [
+            ("1.0::numeric), (1.00), (1), (2), ('NaN'), (NULL", 2),
+            ("0::float8), ('-0'), (0.5), ('NaN'), (NULL", 2),
+            ("0::float4), ('-0'), (0.1), (NULL", 2),
+            ("'ab'::char(5)), ('ab '), ('b'), (''", 2),
+            ("'a'::text), (''), (NULL", 1),
+            ("true), (false), (NULL", 2),
+            ("'2026-01-01 00:00+00'::timestamptz), ('2026-01-01 01:00+01'", 1),
+            ("'\\x00'::bytea), ('\\x0000'), ('\\x00'", 2),
+        ],
+    )
+    def test_ids_that_are_equal_are_one_user(self, spellings, users, url):
+        shape = "ST_SetSRID(ST_Point(500000, 5372000), 32632)"
+        sql = f"SELECT u AS user_id, {shape} AS geom FROM (VALUES ({spellings})) AS v(u)"
+        assert counted(opened(url, sql)).count(*GRID.bounds) == users
+
     @pytest.mark.parametrize("rows", [1, 17, 364, 365, 366])
     def test_small_chunks_give_the_same(self, rows, url, monkeypatch):
         monkeypatch.setattr(arrow_regions, "CHUNK_ROWS", rows)
@@ -219,6 +237,15 @@ class TestRefused:
             connection.execute("CREATE SEQUENCE IF NOT EXISTS counter")
         assert words in refused(kind, url, sql)
 
+    @pytest.mark.parametrize("kind", ["citext", "interval", "jsonb", "timetz"])
+    def test_ids_of_which_a_user_may_have_several_spellings(self, kind, url):
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("CREATE EXTENSION IF NOT EXISTS citext")
+        sql = f"SELECT NULL::{kind} AS user_id, geom FROM homes"
+        words = refused(InputTypeError, url, sql)
+        assert f"is of type {kind}" in words
+        assert "cast it to bigint or text" in words
+
     def test_a_geometry_of_another_type(self, url):
         sql = "SELECT user_id, ST_AsText(geom) AS t FROM homes"
         assert "is of type text: return a geometry" in refused(
@@ -266,6 +293,13 @@ class TestDown:
         assert "refused the login" in refused(SourceError, url.replace(PASSWORD, "no-such-word"))
         words = refused(SourceError, url.replace("/postgres", "/nowhere"))
         assert "nowhere at 127.0.0.1" in words
+        assert "does not exist" in words
+
+    def test_signs_in_the_name_of_a_database(self, url):
+        for name in ("no$where", "no+where", "no-where"):
+            assert f"{name} at 127.0.0.1" in refused(
+                SourceError, url.replace("/postgres", f"/{name}")
+            )
 
     @pytest.mark.parametrize(
         "wrong",
@@ -278,6 +312,11 @@ class TestDown:
     )
     def test_a_url_that_cannot_be_read(self, wrong):
         assert "URL cannot be read" in refused(InputError, wrong)
+
+    def test_a_password_without_a_host_is_no_port_to_be_shown(self):
+        with pytest.raises(SourceError) as caught:
+            opened("postgresql://localhost:1")
+        assert ":1" not in str(caught.value)
 
     def test_an_option_the_driver_does_not_know(self, url):
         assert "postgres at 127.0.0.1" in refused(SourceError, f"{url}?{PASSWORD}={PASSWORD}")

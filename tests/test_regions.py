@@ -361,6 +361,9 @@ class TestUsers:
             pa.array([None, "a", None, "b", None]),
             pd.Series([pd.NA, "a", pd.NA, "b", pd.NA], dtype="string"),
             pd.to_datetime(["NaT", "2020-01-01", "NaT", "2020-01-02", "NaT"]),
+            ["", "a", "", "b", None],
+            pd.Series(["", "a", pd.NA, "b", ""], dtype="string"),
+            pd.Categorical(["", "a", None, "b", ""]),
         ],
     )
     def test_rows_without_an_id_do_not_count(self, ids):
@@ -371,6 +374,36 @@ class TestUsers:
         assert histogram(frame, user_id="u") == histogram(SHAPES[[1, 3]])
         table = pa.table({"u": pa.array([None, 1, None, 2, None]), "geometry": wkb()})
         assert histogram(table, user_id="u") == histogram(SHAPES[[1, 3]])
+
+    @pytest.mark.parametrize(
+        "ids",
+        [
+            pa.array([math.nan, 1.0, None, 2.0, math.nan]),
+            pa.array(np.array([math.nan, 1, math.nan, 2, math.nan], np.float16)),
+            pa.array(["", "a", None, "b", ""]),
+            pa.array(["", "a", None, "b", ""]).dictionary_encode(),
+            pa.array([b"", b"a", None, b"b", b""]),
+        ],
+        ids=lambda ids: str(ids.type),
+    )
+    def test_no_number_and_no_text_are_no_id_in_arrow_either(self, ids):
+        table = pa.table({"u": ids, "geometry": wkb()})
+        assert histogram(table, user_id="u") == histogram(SHAPES[[1, 3]])
+        frame = geopandas.GeoDataFrame(
+            {"u": pd.Series(ids, dtype=pd.ArrowDtype(ids.type))}, geometry=geoseries()
+        )
+        assert histogram(frame, user_id="u") == histogram(SHAPES[[1, 3]])
+
+    @pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+    def test_both_zeros_are_one_user(self, kind):
+        ids = pa.array([0.0, -0.0, 0.0, -0.0, 0.0], kind)
+        table = pa.table({"u": ids, "geometry": [Point(0.5, 0.5).wkb] * 5})
+        assert histogram(table, user_id="u").faces[0, 0] == 1
+
+    def test_ids_that_cannot_be_compared_are_refused(self):
+        odd = pa.compute.run_end_encode(pa.array([1, 1, 2, 2, 3]))
+        with pytest.raises(InputTypeError, match="cannot be compared as ids"):
+            histogram(pa.table({"u": odd, "geometry": wkb()}), user_id="u")
 
     def test_a_missing_column_is_named_with_those_there_are(self):
         message = r"user_id='uid' is no column: there are user_id, geometry.*user_id=None"

@@ -221,6 +221,43 @@ class TestEverySource:
         stream = dpr.open_regions(tmp_path / "c.gpkg", user_id="driver")
         assert counted(stream, user_id="driver") == truth()
 
+    @pytest.mark.parametrize("inside", ["", "sub/", "a/b c/"])
+    def test_a_zip_may_have_a_folder_and_what_a_mac_adds(self, inside, folder, tmp_path):
+        with zipfile.ZipFile(tmp_path / "mac.zip", "w") as archive:
+            for suffix in (".shp", ".shx", ".dbf", ".prj"):
+                archive.write(folder / f"city{suffix}", f"{inside}city{suffix}")
+                archive.writestr(f"__MACOSX/{inside}._city{suffix}", b"x" * 120)
+            archive.writestr(f"{inside}readme.txt", "hello")
+        assert counted(opened(tmp_path, "mac.zip")) == truth()
+
+    def test_degrees_may_be_stated_in_either_order_of_axes(self, tmp_path):
+        CITY.to_crs("OGC:CRS84").to_parquet(tmp_path / "c.parquet")
+        assert counted(opened(tmp_path, "c.parquet", crs=4326)) == truth(degrees())
+
+    def test_capitals_in_a_suffix_do_not_matter(self, folder, tmp_path):
+        shutil.copy(folder / "city.csv.gz", tmp_path / "CITY.CSV.GZ")
+        assert counted(opened(tmp_path, "CITY.CSV.GZ", crs=32632)) == truth()
+
+    def test_of_several_geometries_the_primary_one_is_meant(self, tmp_path):
+        frame = geopandas.GeoDataFrame(
+            {"user_id": CITY["user_id"], "home": CITY.centroid, "area": CITY.geometry},
+            geometry="area",
+            crs=CITY.crs,
+        )
+        frame.to_parquet(tmp_path / "two.parquet")
+        assert counted(opened(tmp_path, "two.parquet")) == truth()
+        homes = truth(frame.set_geometry("home"))
+        assert counted(opened(tmp_path, "two.parquet", geometry="home")) == homes
+        assert homes != truth()
+
+    def test_the_crs_of_geoparquet_counts_where_the_column_itself_says_none(self, folder):
+        table = pq.read_table(folder / "city.parquet", columns=["user_id", "geometry"])
+        bare = pa.field("geometry", pa.binary(), metadata={"ARROW:extension:name": "geoarrow.wkb"})
+        geo = {b"geo": table.schema.metadata[b"geo"]}
+        schema = pa.schema([table.schema.field("user_id"), bare], metadata=geo)
+        columns = [table["user_id"], arrow_regions.plain_column(table["geometry"])]
+        assert counted(dpr.open_regions(pa.table(columns, schema=schema))) == truth()
+
     def test_large_whole_numbers_stay_apart(self, tmp_path):
         ids = [2**60, 2**60 + 1, None]
         frame = geopandas.GeoDataFrame(
@@ -333,6 +370,31 @@ class TestRefused:
             shutil.copy(folder / f"city{suffix}", tmp_path / f"some{suffix}")
         assert f"and {part} is missing" in refused(tmp_path / "some.shp")
 
+    @pytest.mark.parametrize("cut", [0.3, 0.9])
+    @pytest.mark.parametrize("separator", ["", "\x1e"])
+    def test_half_written_lines_of_geojson(self, cut, separator, folder, tmp_path):
+        features = json.loads((folder / "city.geojson").read_text())["features"]
+        whole = "".join(f"{separator}{json.dumps(feature)}\n" for feature in features)
+        path = tmp_path / "x.geojson"
+        path.write_text(whole)
+        assert counted(dpr.open_regions(path)) == truth(degrees())
+        path.write_text(whole[: int(len(whole) * cut)])
+        assert "x.geojson is cut short" in refused(path)
+
+    @pytest.mark.parametrize("cut", [0.5, 0.9])
+    def test_a_half_written_csv_file(self, cut, folder, tmp_path):
+        whole = (folder / "city.csv").read_bytes()
+        (tmp_path / "x.csv").write_bytes(whole[: whole.index(b" ", int(len(whole) * cut))])
+        assert "x.csv is cut short: it ends within quotes" in refused(tmp_path / "x.csv", crs=32632)
+
+    def test_ids_that_a_shapefile_rounds(self, tmp_path):
+        wide = np.arange(len(CITY)) + 2**60
+        frame = CITY.assign(user_id=wide)
+        frame.to_file(tmp_path / "x.shp")
+        assert "make it text or whole numbers" in refused(tmp_path / "x.shp", InputTypeError)
+        frame.assign(user_id=wide.astype(str)).to_file(tmp_path / "x.shp")
+        assert counted(opened(tmp_path, "x.shp")) == truth(frame)
+
     def test_a_zip_without_parts_or_without_a_shapefile(self, folder, tmp_path):
         path = tmp_path / "some.zip"
         with zipfile.ZipFile(path, "w") as archive:
@@ -410,6 +472,32 @@ class TestRefused:
         assert "mysql://" in words
         assert "hunter2" not in words
 
+    @pytest.mark.parametrize(
+        "source",
+        [
+            "postgresql:/me:hunter2@db/x",
+            "host=db user=me password=hunter2",
+            "jdbc:postgresql://db/x?user=me&word=hunter2",
+            "postgres_x://me:hunter2@db/x",
+            "PG:host=db user=me auth=hunter2",
+            "/vsicurl/https://me:hunter2@db/x.gpkg",
+            "me:hunter2@db/x.parquet" + "x" * 300 + ".parquet",
+            "duckdb:///x.db?word=hunter2",
+        ],
+    )
+    def test_what_may_hold_a_password_is_not_shown(self, source):
+        words = refused(source, sql="SELECT 1")
+        assert "postgresql://..." in words
+        assert "hunter2" not in words
+
+    def test_blanks_around_a_url_do_not_matter(self):
+        words = refused(" mysql://me:hunter2@db/x ", sql="SELECT 1")
+        assert "a source at mysql://" in words
+
+    def test_a_file_may_have_signs_of_a_url_in_its_name(self, folder, tmp_path):
+        shutil.copy(folder / "city.parquet", tmp_path / "me@home.parquet")
+        assert counted(opened(tmp_path, "me@home.parquet")) == truth()
+
     def test_a_table_separated_by_other_signs(self, tmp_path):
         path = tmp_path / "x.csv"
         for sign, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
@@ -433,6 +521,30 @@ class TestRefused:
         assert "holds no WKT" in words
         assert "471" not in words
 
+    def test_a_table_whose_rows_all_have_too_many_fields(self, tmp_path):
+        path = tmp_path / "x.csv"
+        path.write_text("user_id,wkt\n" + "471,POLYGON ((1 2, 3 4, 5 6, 1 2))\n" * 3)
+        words = refused(path, crs=32632)
+        assert "must be in quotes" in words
+        assert "471" not in words
+        path.write_text("user_id,lon,lat\n471,9,0,48,5\n")
+        assert "decimals have points" in refused(path)
+
+    @pytest.mark.parametrize(
+        ("row", "options", "words"),
+        [
+            ('1,"9,0","48,5"', {}, "hold no numbers"),
+            ("1,east,north", {"crs": 32632}, "hold no numbers"),
+            ("1,500000,5372000", {}, "say of which CRS by crs="),
+            ("1,500000,5372000", {"crs": 4326}, "hold no degrees"),
+            ("1,48.5,139.7", {}, "if they are exchanged"),
+        ],
+    )
+    def test_a_table_of_places_that_are_none(self, row, options, words, tmp_path):
+        path = tmp_path / "x.csv"
+        path.write_text(f"user_id,lon,lat\n{row}\n{row}\n")
+        assert words in refused(path, **options)
+
     def test_a_geometry_column_that_is_none(self, folder, tmp_path):
         words = refused(folder / "city.parquet", InputTypeError, geometry="note")
         assert "geometry='note' holds" in words
@@ -443,9 +555,35 @@ class TestRefused:
 
     def test_geoparquet_with_broken_metadata(self, tmp_path):
         table = pa.table({"user_id": [1], "geometry": [Point(1, 2).wkb]})
-        for geo in (b"{", b"{}x", b'{"primary_column": "geometry"}', b"[1]"):
-            pq.write_table(table.replace_schema_metadata({b"geo": geo}), tmp_path / "x.parquet")
-            assert "cannot be read" in refused(tmp_path / "x.parquet", DPRegionsError)
+        broken = (b"{", b"{}x", b'{"primary_column": "geometry"}', b"[1]", b"[" * 100_000, b"\xff",
+                  b'{"primary_column": "geometry", "columns": null}',
+                  b'{"primary_column": "geometry", "columns": ["geometry"]}',
+                  b'{"primary_column": ["geometry"], "columns": {"geometry": {}}}',
+                  b'{"primary_column": "geometry", "columns": {"geometry": null}}')  # fmt: skip
+        for geo in broken:
+            described = table.replace_schema_metadata({b"geo": geo})
+            pq.write_table(described, tmp_path / "x.parquet")
+            assert "cannot be read" in refused(tmp_path / "x.parquet")
+            assert "cannot be read" in refused(described)
+
+    @pytest.mark.parametrize("metadata", ["{", "null", "[1]"])
+    def test_arrow_data_with_broken_metadata(self, metadata):
+        marked = {"ARROW:extension:name": "geoarrow.wkb", "ARROW:extension:metadata": metadata}
+        fields = [pa.field("user_id", pa.int64()), pa.field("g", pa.binary(), metadata=marked)]
+        table = pa.table([[1], [Point(1, 2).wkb]], schema=pa.schema(fields))
+        assert "'ARROW:extension:metadata' cannot be read" in refused(table)
+
+    def test_two_columns_of_one_name(self, tmp_path):
+        columns = [pa.array([1]), *[pa.array([Point(1, 2).wkb])] * 2]
+        table = pa.Table.from_arrays(columns, names=["user_id", "geometry", "geometry"])
+        pq.write_table(table, tmp_path / "x.parquet")
+        for source in (table, tmp_path / "x.parquet"):
+            assert "geometry='geometry' names several columns" in refused(source, crs=32632)
+
+    def test_several_geometries_of_which_none_is_the_first_choice(self):
+        table = pa.table(CITY.assign(home=CITY.centroid).to_arrow())
+        assert "choose one by geometry=, of geometry, home" in refused(table)
+        assert counted(dpr.open_regions(table, geometry="geometry")) == truth()
 
     def test_an_arrow_stream_that_breaks(self):
         def batches():
@@ -491,6 +629,17 @@ class TestRecords:
             assert counted(opened(tmp_path, name)).count(*GRID.bounds) == 1
         assert not recwarn
         assert capfd.readouterr().err == ""
+
+    def test_an_id_that_is_no_text_in_utf_8_is_an_id(self, tmp_path):
+        names = [f"Jos\u00e9{i}" for i in range(len(CITY))]
+        frame = CITY.assign(user_id=names)
+        frame.to_file(tmp_path / "x.shp", encoding="ISO-8859-1")
+        (tmp_path / "x.cpg").write_text("UTF-8")
+        assert counted(opened(tmp_path, "x.shp")) == truth(frame)
+        frame.to_crs(4326).to_file(tmp_path / "x.geojson", COORDINATE_PRECISION=15)
+        text = (tmp_path / "x.geojson").read_bytes().replace('Jos\u00e97"'.encode(), b'\xff\xfe"')
+        (tmp_path / "x.geojson").write_bytes(text)
+        assert counted(opened(tmp_path, "x.geojson")) == truth(frame.to_crs(4326))
 
     @pytest.mark.parametrize("suffix", ["parquet", "gpkg", "fgb", "csv"])
     def test_no_rows_at_all_are_no_trouble(self, suffix, tmp_path):

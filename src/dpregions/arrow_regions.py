@@ -61,6 +61,8 @@ class RegionStream:
         self.schema = pa.schema([*(f for f in schema if f.name != "geometry"), geometry])
         self.crs = crs
         self.attrs = {} if unit is None else {UNIT_ATTRIBUTE: unit}
+        # Rows of wrong fields in what was read so far: exact, so for the curator's check alone.
+        self.skipped_rows: Callable[[], int] = lambda: 0
         self._batches = batches
         self._was_read = False
 
@@ -201,51 +203,70 @@ def plain_type(kind: Any) -> Any:
 
 
 def geometry_field(schema: pyarrow.Schema, wanted: str | None = None) -> tuple[str, CRS | None]:
-    """Return the WKB column of an Arrow schema (the wanted one, if any is) and its CRS."""
-    if wanted is not None:
-        one_column(wanted, schema.names, "geometry")
-    for field in schema if wanted is None else [schema.field(wanted)]:
-        meta = field.metadata or {}
-        extension = meta.get(b"ARROW:extension:name", b"").decode()
-        extension = extension or getattr(field.type, "extension_name", "")
-        if extension in ("geoarrow.wkb", "ogc.wkb"):
-            described = meta.get(b"ARROW:extension:metadata", b"")
-            crs = json.loads(described).get("crs") if described else None
-            return field.name, None if crs is None else read_crs(crs)
-        if extension.startswith("geoarrow."):
-            raise InputTypeError(
-                f"column {field.name!r} is {extension}: give WKB (geoarrow.wkb) instead"
-            )
-    geo = (schema.metadata or {}).get(b"geo")
-    geoparquet = json.loads(geo) if geo else {}
-    if not isinstance(geoparquet, dict):
-        raise InputTypeError("the schema's metadata 'geo' cannot be read: it is no GeoParquet")
-    if geoparquet and wanted in (None, *geoparquet["columns"]):
-        return _geoparquet_field(geoparquet, wanted or geoparquet["primary_column"], schema.names)
-    binary = [f.name for f in schema if is_binary(f.type) and wanted in (None, f.name)]
+    """Return the WKB column of an Arrow schema (the wanted one, if any is) and its CRS.
+
+    What GeoParquet calls the primary column goes before what else is marked as a geometry.
+    """
+    geo = _described(schema.metadata, b"geo")
+    columns, primary = geo.get("columns", {}), geo.get("primary_column")
+    if not isinstance(columns, dict) or (geo and primary not in [*columns]):
+        raise InputError("the schema's metadata 'geo' cannot be read: it is no GeoParquet")
+    marked = [field.name for field in schema if _extension(field)]
+    known = wanted or (primary if primary in schema.names else None)
+    if known is None and len(marked) > 1:
+        raise InputError(f"several geometries: choose one by geometry=, of {', '.join(marked)}")
+    name = known or next(iter(marked), primary) or _unmarked(schema)
+    if name not in schema.names and wanted is None:
+        raise InputTypeError(f"the geometry column {name!r} is not among {', '.join(schema.names)}")
+    one_column(name, schema.names, "geometry")
+    field = schema.field(name)
+    if _extension(field) not in ("", "geoarrow.wkb", "ogc.wkb"):
+        raise InputTypeError(f"column {name!r} is {_extension(field)}: give WKB (geoarrow.wkb)")
+    crs = _described(field.metadata, b"ARROW:extension:metadata").get("crs")
+    if crs is None and name in columns:
+        crs = _geoparquet_crs(columns[name], name)
+    elif not _extension(field) and not is_binary(field.type):
+        raise InputTypeError(f"geometry={name!r} holds {field.type}, which is no WKB")
+    return name, None if crs is None else read_crs(crs)
+
+
+def _described(metadata: dict[bytes, bytes] | None, key: bytes) -> dict[str, Any]:
+    """Return what metadata say under a key, in JSON: nothing where the key is not there."""
+    text = (metadata or {}).get(key)
+    error = InputError(f"the schema's metadata {key.decode()!r} cannot be read")
+    found = attempt(lambda: json.loads(text or b"{}"), (ValueError, RecursionError), error)
+    if not isinstance(found, dict):
+        raise error
+    return found
+
+
+def _extension(field: Any) -> str:
+    """Return the name of a field's type of geometry, empty if it is marked as none."""
+    name = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode("utf-8", "replace")
+    name = name or getattr(field.type, "extension_name", "")
+    return name if name.startswith("geoarrow.") or name == "ogc.wkb" else ""
+
+
+def _unmarked(schema: pyarrow.Schema) -> str:
+    """Return the column of WKB of a schema that marks none: the only one, or one by its name."""
+    binary = [field.name for field in schema if is_binary(field.type)]
     named = [name for name in GEOMETRY_NAMES if name in binary]
     if len(binary) == 1 or named:
-        return (named or binary)[0], None
-    if wanted is not None:
-        raise InputTypeError(
-            f"geometry={wanted!r} holds {schema.field(wanted).type}, which is no WKB"
-        )
+        return (named or binary)[0]
     raise InputTypeError(
         f"no WKB column among {', '.join(schema.names)}: one binary column is needed, or one "
         f"named 'geometry'"
     )
 
 
-def _geoparquet_field(geo: dict[str, Any], name: str, names: list[str]) -> tuple[str, CRS | None]:
-    if name not in names:
-        raise InputTypeError(f"the geometry column {name!r} is not among {', '.join(names)}")
-    column = geo["columns"][name]
+def _geoparquet_crs(column: Any, name: str) -> Any:
+    if not isinstance(column, dict):
+        raise InputError("the schema's metadata 'geo' cannot be read: it is no GeoParquet")
     if column.get("encoding") != "WKB":
         raise InputTypeError(
             f"column {name!r} is encoded as {column.get('encoding')}: give WKB instead"
         )
-    crs = column.get("crs", "OGC:CRS84")  # the format's default where the key is absent
-    return name, None if crs is None else read_crs(crs)
+    return column.get("crs", "OGC:CRS84")  # the format's default where the key is absent
 
 
 def is_binary(kind: Any) -> bool:
@@ -273,9 +294,12 @@ def one_column(name: str, columns: list[Any], argument: str) -> None:
 
 def one_crs(carried: CRS | None, stated: CRS | None) -> CRS | None:
     """Return the CRS that regions carry or that was stated for them; refuse two that differ."""
-    if carried is not None and stated is not None and carried != stated:
+    if carried is None or stated is None:
+        return stated if carried is None else carried
+    # Coordinates are x, y whatever order a CRS names its axes in.
+    if not carried.equals(stated, ignore_axis_order=True):
         raise CRSError(
             f"regions carry {crs_label(carried)}, but crs={crs_label(stated)} was given: "
             f"leave crs out, and they are reprojected to the grid's"
         )
-    return stated if carried is None else carried
+    return carried

@@ -87,6 +87,7 @@ def check(
 
 
 _MEANINGS = {
+    "skipped": "lines of wrong fields (do not count)",
     "rows": "rows",
     "null": "  without a region",
     "unreadable": "  that no reader understands",

@@ -43,7 +43,8 @@ class Check:
     """Exact figures about regions. Not private: do not publish.
 
     Rows that count nowhere are `null`, `unreadable`, `empty`, `not_finite` or `outside`, each
-    row under the first that fits. The other figures may overlap.
+    row under the first that fits. The other figures may overlap. Lines of a CSV file with more
+    or fewer fields than its first are `skipped`, and not among the `rows`.
     """
 
     rows: int
@@ -57,6 +58,7 @@ class Check:
     oversized: int | None
     inside_if_swapped: int
     beyond_degrees: int
+    skipped: int
     users: int | None
     rows_without_user: int | None
     users_with_several_rows: int | None
@@ -139,6 +141,7 @@ def check_regions(
     return Check(
         **{figure: met[figure] for figure in _OF_ROWS},
         oversized=None if bound is None else met["oversized"],
+        skipped=regions.skipped_rows(),
         **_users(held, users, met["rows"]),
         crs=None if crs is None else crs_label(crs),
         grid_crs=None if grid.crs is None else crs_label(grid.crs),
@@ -208,7 +211,7 @@ def _users(held: Any, names: list[str], rows: int) -> dict[str, Any]:
     numbers = user_numbers(IdColumns(names), names, held.column)
     assert numbers is not None
     times = np.bincount(numbers[numbers >= 0])
-    counts = (len(times), rows - times.sum(), (times > 1).sum(), times.max(initial=0))
+    counts = ((times > 0).sum(), rows - times.sum(), (times > 1).sum(), times.max(initial=0))
     return dict(zip(figures, map(int, counts), strict=True))
 
 

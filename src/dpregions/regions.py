@@ -315,9 +315,9 @@ def _joint_codes(codes: list[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def _codes(ids: Any) -> NDArray[np.int64]:
-    """Return ids as numbers, equal for equal ids, -1 for a missing one.
+    """Return ids as numbers, equal for equal ids, -1 for a missing one: null, NaN, empty text.
 
-    Never by way of floats: a null among whole numbers would merge those beyond 2**53.
+    Whole numbers never by way of floats: a null among them would merge those beyond 2**53.
     """
     import pandas as pd
     import pyarrow as pa
@@ -326,9 +326,15 @@ def _codes(ids: Any) -> NDArray[np.int64]:
         ids = plain_column(ids)
         ids = pd.Series(ids.combine_chunks(), dtype=pd.ArrowDtype(ids.type)).array
     try:
-        codes, _ = pd.factorize(ids, use_na_sentinel=True)
-    except (TypeError, pa.ArrowException):
+        if pd.api.types.is_float_dtype(ids.dtype):
+            # Arrow tells 0.0 from -0.0, and NaN from null.
+            ids = pd.Series(ids).to_numpy(np.float64, na_value=np.nan)
+        codes, values = pd.factorize(ids, use_na_sentinel=True)
+    except (TypeError, NotImplementedError, pa.ArrowException):
         raise InputTypeError("user_id holds values that cannot be compared as ids") from None
+    if values.dtype.kind not in "iufbmM":
+        empty = [isinstance(v, str | bytes) and not v for v in pd.Series(values).astype(object)]
+        codes[np.isin(codes, np.flatnonzero(empty))] = -1
     return codes
 
 

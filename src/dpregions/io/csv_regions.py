@@ -23,6 +23,7 @@ from dpregions.io.requests import Request
 if TYPE_CHECKING:
     import pyarrow
     from numpy.typing import NDArray
+    from pyproj import CRS
 
 WKT_NAMES = ("geometry", "geom", "wkt")
 PLACE_NAMES = (("lon", "lat"), ("longitude", "latitude"))
@@ -41,11 +42,14 @@ def open_csv(path: Path, request: Request) -> RegionStream:
     if "geometry" in ids:
         raise InputError(f"user_id={request.user_id!r} is the column of regions: name another")
     schema = pa.schema(fields)
-    batches = _batches(path, ids, places or [wkt or ""], schema, request)
-    if wkt is not None:
-        batches = _with_some_wkt(path, wkt, batches)
+    met = tables.Skipped()
+    batches = _batches(path, ids, places or [wkt or ""], schema, request, met)
+    # What the first chunk tells of the file is told when it is opened.
+    batches = chain([first for first in [next(batches, None)] if first], batches)
     carried = read_crs(4326) if places and request.crs is None else None
-    return request.stream(batches, schema, ids, "geometry", carried)
+    stream = request.stream(batches, schema, ids, "geometry", carried)
+    stream.skipped_rows = lambda: met.count
+    return stream
 
 
 def _columns(path: Path, names: list[str], request: Request) -> tuple[str | None, list[str]]:
@@ -92,16 +96,32 @@ def _why(path: Path) -> str:
 
 
 def _batches(
-    path: Path, ids: list[str], geometry: list[str], schema: pyarrow.Schema, request: Request
+    path: Path,
+    ids: list[str],
+    geometry: list[str],
+    schema: pyarrow.Schema,
+    request: Request,
+    met: tables.Skipped,
 ) -> Iterator[pyarrow.RecordBatch]:
     import pyarrow as pa
 
     done, total = 0, path.stat().st_size
-    for chunk, _ in tables.stream(path, [*ids, *geometry]):
+    for chunk, skipped in tables.stream(path, [*ids, *geometry]):
+        met.count += skipped
+        if not done and skipped and not chunk.num_rows:
+            raise InputError(
+                f"{path}: its rows have more or fewer fields than its first line has names. Text "
+                f'with commas, such as WKT, must be in quotes ("), and decimals have points'
+            )
         if len(geometry) == 2:
-            wkb = _points(*(tables.numbers(chunk[name]) for name in geometry))
+            x, y = (tables.numbers(chunk[name]) for name in geometry)
+            if not done:
+                _refuse_no_places(path, geometry, x, y, request.crs)
+            wkb = _points(x, y)
         else:
             wkb = _from_wkt(chunk[geometry[0]].to_pylist())
+            if not done:
+                _refuse_no_wkt(path, geometry[0], wkb)
         users = [pa.array([text or None for text in chunk[name].to_pylist()]) for name in ids]
         users = [column.cast(pa.string()) for column in users]
         done += chunk.nbytes
@@ -136,16 +156,28 @@ def _from_wkt(values: list[str | None]) -> list[bytes | None]:
         return list(shapely.to_wkb(shapes))
 
 
-def _with_some_wkt(
-    path: Path, name: str, batches: Iterator[pyarrow.RecordBatch]
-) -> Iterator[pyarrow.RecordBatch]:
+def _refuse_no_wkt(path: Path, name: str, wkb: list[bytes | None]) -> None:
     """Refuse a column that cannot be one of WKT: nothing in its first chunk can be read."""
-    first = next(batches, None)
-    if first is None:
-        return iter(())
-    if first.num_rows and first.column("geometry").null_count == first.num_rows:
+    if all(value is None for value in wkb):
         raise InputError(
             f"geometry={name!r} of {path} holds no WKT, as far as its first rows tell: WKT is "
             f"text such as POLYGON ((...)) or POINT (9 48.5)"
         )
-    return chain([first], batches)
+
+
+def _refuse_no_places(
+    path: Path, names: list[str], x: NDArray[np.float64], y: NDArray[np.float64], crs: CRS | None
+) -> None:
+    """Refuse columns that cannot be those of places: nothing in the first chunk is one."""
+    columns = f"lon={names[0]!r} and lat={names[1]!r} of {path}"
+    if not np.any(np.isfinite(x) & np.isfinite(y)):
+        raise InputError(
+            f"{columns} hold no numbers, as far as the first rows tell: decimals have points, "
+            f"as in 48.5"
+        )
+    in_degrees = crs is None or (crs.is_geographic and crs.axis_info[0].unit_name == "degree")
+    if in_degrees and not np.any((np.abs(x) <= 180) & (np.abs(y) <= 90)):
+        raise InputError(
+            f"{columns} hold no degrees, as far as the first rows tell: if they are metres, say of "
+            f"which CRS by crs=, and if they are exchanged, exchange them"
+        )

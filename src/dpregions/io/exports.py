@@ -158,6 +158,11 @@ def _layers(release: Release, what: What) -> dict[str, geopandas.GeoDataFrame]:
 
 def _write_geopackage(release: Release, what: What, path: Path) -> None:
     """Write a layer after another, in a hidden folder of their own: SQLite leaves side files."""
+    # SQLite would play another program's changes to the old file into the new one.
+    if any(path.with_name(f"{path.name}-{side}").exists() for side in ("wal", "journal")):
+        raise InputError(
+            f"{path} is open in another program: close it there, or choose another name"
+        )
     layers = _layers(release, what)
     with (
         replacing(path, mode=PUBLIC) as part,

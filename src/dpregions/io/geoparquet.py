@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,11 +31,7 @@ def open_geoparquet(path: Path, request: Request) -> RegionStream:
     schema = file.schema_arrow
     unit = stated_unit(schema)
     ids = request.id_columns(schema.names, unit)
-    geometry, carried = attempt(
-        lambda: geometry_field(schema, request.geometry),
-        (json.JSONDecodeError, UnicodeDecodeError, KeyError, AttributeError),
-        InputError(f"{path}: what it says of its geometry (the key 'geo') cannot be read"),
-    )
+    geometry, carried = geometry_field(schema, request.geometry)
     batches = in_our_words(_batches(file, [*ids, geometry], request), arrow_errors(), damaged)
     return request.stream(batches, schema, ids, geometry, carried, unit)
 

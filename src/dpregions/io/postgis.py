@@ -32,6 +32,15 @@ if TYPE_CHECKING:
 
 _SRID_FLAG = 0x20000000
 _INTEGERS = ("int2", "int4", "int8")
+_TEXTS = ("text", "varchar", "bpchar", "name", "uuid", "bytea", "bool", "date", "timestamp")
+_AS_ID = {
+    **dict.fromkeys(_INTEGERS, "{}"),
+    **dict.fromkeys((*_TEXTS, "timestamptz"), "{}::text"),
+    "numeric": "trim_scale(nullif({}, 'NaN'))::text",
+    **dict.fromkeys(("float4", "float8"), "nullif({} + 0, 'NaN')::text"),
+}
+"""How ids are asked for, by type: two that PostgreSQL calls equal must come as one, as 1.0 and
+1.00 or 0 and -0. Of other types that is not known (citext, interval), so they are refused."""
 _GEOMETRIES = ("geometry", "geography")
 
 _STATES = {
@@ -103,9 +112,10 @@ class Database:
         if parsed.drivername == "postgresql+psycopg" and "connect_timeout" not in parsed.query:
             parsed = parsed.update_query_dict({"connect_timeout": "10"})
         host = parsed.host or "this machine"
-        port = f":{parsed.port}" if parsed.port else ""
+        # Where @HOST was forgotten, the password stands at the place of the port.
+        port = f":{parsed.port}" if parsed.port and "@" in url else ""
         name = f"{parsed.database or 'the database'} at {host}{port}"
-        if not re.fullmatch(r"[\w .:\-]+", name):
+        if not re.fullmatch(r"[\w .:$+\-]+", name):
             raise bad
         missing = MissingExtraError("the database driver that the URL names", "db")
         engine = attempt(
@@ -129,8 +139,8 @@ class Database:
         import sqlalchemy
 
         # A driver raises more than SQLAlchemy wraps, so all but our own errors are meant here.
-        state, own, lost = None, None, "is down, cannot be reached or refused the login"
-        connected = False
+        state, own, connected = None, None, False
+        lost = "is down, cannot be reached, does not exist or refused the login"
         try:
             if self._connection is None:
                 self._connection = self._engine.connect().execution_options(
@@ -205,8 +215,15 @@ def _query(connection: sqlalchemy.Connection, sql: str, request: Request) -> Que
     if geometry in ids:
         raise InputError(f"user_id={request.user_id!r} is the column of regions: name another")
     quote = connection.dialect.identifier_preparer.quote_identifier
-    whole = [kinds[names.index(name)] in _INTEGERS for name in ids]
-    columns = [quote(n) if w else f"{quote(n)}::text" for n, w in zip(ids, whole, strict=True)]
+    id_kinds = [kinds[names.index(name)] for name in ids]
+    for name, kind in zip(ids, id_kinds, strict=True):
+        if kind not in _AS_ID:
+            raise InputTypeError(
+                f"user_id={name!r} is of type {kind or 'unknown'}, of which one user may have "
+                f"several spellings: cast it to bigint or text, for example lower({name}::text)"
+            )
+    whole = [kind in _INTEGERS for kind in id_kinds]
+    columns = [_AS_ID[k].format(quote(n)) for n, k in zip(ids, id_kinds, strict=True)]
     sent = f"SELECT {', '.join([*columns, quote(geometry)])} FROM ({sql}\n) AS regions"
     return Query(sent, ids, whole, geometry)
 

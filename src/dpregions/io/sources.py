@@ -7,6 +7,7 @@ SQL or passwords.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from os import PathLike
@@ -90,11 +91,22 @@ def open_regions(
         raise InputError("lon and lat go together: name both columns")
     stated = None if crs is None else read_crs(crs)
     request = Request(user_id, geometry, stated, sql, layer, lon, lat, progress)
+    source = source.strip() if isinstance(source, str) else source
     if isinstance(source, str) and re.match(r"[a-z][a-z0-9+]+://", source, re.I):
         return _open_url(source, request)
     if isinstance(source, str | PathLike):
+        _refuse_secrets(os.fspath(source))
         return _open_file(Path(source), request)
     return _open_arrow(source, request)
+
+
+def _refuse_secrets(source: str) -> None:
+    """Refuse what is no file and may hold a password, which no message must quote."""
+    if re.search(r"@|://|passw|pwd|^[a-z][\w+.-]+:", source, re.I) and not os.path.isfile(source):
+        raise InputError(
+            f"the source is no file, nor a URL that can be opened, and is not shown as it may hold "
+            f"a password; there are {_KNOWN}"
+        )
 
 
 def _open_url(url: str, request: Request) -> RegionStream:
@@ -106,7 +118,9 @@ def _open_url(url: str, request: Request) -> RegionStream:
     if scheme == "duckdb":
         from dpregions.io.duckdb_files import open_duckdb
 
-        return open_duckdb(url.partition("://")[2].removeprefix("/"), request)
+        place = url.partition("://")[2].removeprefix("/")
+        _refuse_secrets(place.replace("?", "@"))  # a file has no parameters
+        return open_duckdb(place, request)
     # The URL itself may hold a password.
     raise InputError(f"a source at {scheme}:// cannot be opened; there are {_KNOWN}")
 

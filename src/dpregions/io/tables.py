@@ -49,6 +49,12 @@ class _CleanText(io.RawIOBase):
         self._file = file
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._rest = b""
+        self._quotes, self._last = 0, b""
+
+    @property
+    def ends_in_quotes(self) -> bool:
+        """Whether what was read ends within quotes and within a line: the rest is missing."""
+        return self._quotes % 2 == 1 and self._last not in (b"\n", b"\r")
 
     def read(self, size: int = -1) -> bytes:
         """Return up to `size` bytes, none at the end; all that are left where it is negative."""
@@ -57,6 +63,7 @@ class _CleanText(io.RawIOBase):
             self._rest += self._decode(more, final=not more).encode()
             if not more:
                 break
+            self._quotes, self._last = self._quotes + more.count(b'"'), more[-1:]
         size = len(self._rest) if size < 0 else size
         head, self._rest = self._rest[:size], self._rest[size:]
         return head
@@ -85,9 +92,13 @@ def opened(path: Path, columns: list[str] | None = None) -> Iterator[tuple[Any, 
             csv.ParseOptions(invalid_row_handler=skipped),
             csv.ConvertOptions(column_types=kinds, include_columns=columns),
         )
-        openly = gzip.open if path.suffix == ".gz" else open
-        with openly(path, "rb") as file, csv.open_csv(_CleanText(file), *options) as reader:
-            yield reader, skipped
+        openly = gzip.open if path.suffix.lower() == ".gz" else open
+        with openly(path, "rb") as file:
+            text = _CleanText(file)
+            with csv.open_csv(text, *options) as reader:
+                yield reader, skipped
+            if not file.read(1) and text.ends_in_quotes:
+                raise InputError(f"{path} is cut short: it ends within quotes")
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise InputError(f"{path} is cut short or damaged: its compression ends wrongly") from None
     except (pa.ArrowMemoryError, pa.ArrowCancelled):
@@ -178,7 +189,12 @@ def id_type(kinds: dict[Path, Any]) -> Any:
 
 
 def stream(path: Path, columns: Iterable[str]) -> Iterator[tuple[Any, int]]:
-    """Yield a table in chunks of some of its columns, and the rows skipped since the last."""
+    """Yield a table in chunks of some of its columns, and the rows skipped since the last.
+
+    Rows skipped at the end, maybe all there are, come with a chunk of no rows.
+    """
+    import pyarrow as pa
+
     with opened(path) as (file, _):
         there = (file.schema_arrow if path.suffix in PARQUET else file.schema).names
     wanted = sorted(set(columns) & set(there))
@@ -188,6 +204,8 @@ def stream(path: Path, columns: Iterable[str]) -> Iterator[tuple[Any, int]]:
         for batch in file.iter_batches(CHUNK_ROWS, columns=wanted) if parquet else file:
             yield batch, skipped.count - before
             before = skipped.count
+        if skipped.count > before:
+            yield pa.RecordBatch.from_pylist([], file.schema), skipped.count - before
 
 
 def standard(chunk: Any, columns: dict[str, str], ids: Any) -> pd.DataFrame:
