@@ -203,6 +203,10 @@ def notes() -> Iterator[None]:
 
 def refuse_output(output: Path, inputs: list[Path]) -> None:
     """Complain about the output before the work, not after it."""
+    try:
+        str(output).encode()
+    except UnicodeEncodeError:  # bytes that are no text, which Arrow cannot open
+        raise InputError(f"--output {str(output)!r} is no text: choose another name") from None
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise InputError(f"--output {output}: give a file in a folder that exists")
     if output.exists() and any(path.exists() and output.samefile(path) for path in inputs):

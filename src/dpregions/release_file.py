@@ -52,8 +52,11 @@ _ENTRY_TYPES = {
 }
 
 
-def save(release: Release, path: Path | str) -> None:
-    """Write a release to a file, whole or not at all; see `Release.save`."""
+def save(release: Release, path: Path | str, *, fresh: bool = False) -> str:
+    """Write a release to a file, whole or not at all; return the SHA-256 of its bytes.
+
+    With `fresh`, a file that is there is not replaced: FileExistsError. See `Release.save`.
+    """
     import pyarrow.parquet as pq
 
     target = Path(path)
@@ -63,11 +66,15 @@ def save(release: Release, path: Path | str) -> None:
         raise InputError(f"there is no folder {target.absolute().parent}: make it first")
     table, metadata = _table(release)
     options = {"compression": "zstd", "store_schema": False, "write_page_checksum": True}
-    with replacing(target) as part:
+    with replacing(target, fresh=fresh) as part:
         with pq.ParquetWriter(part, table.schema, use_dictionary=["kind"], **options) as writer:
             writer.write_table(table)
             writer.add_key_value_metadata(metadata)
         seal(part)
+        # Of what was written here: another process may replace the file at any time.
+        with open(part, "rb") as written:
+            digest = hashlib.file_digest(written, "sha256").hexdigest()
+    return digest
 
 
 def seal(path: Path) -> None:
