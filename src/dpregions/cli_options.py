@@ -109,7 +109,8 @@ def _grid_of_release(text: str) -> str:
 _CALL = r"\w[\w.]*\([^)]*\)"
 _ARGUMENT = (
     r"(?<![\w-])(?:(?P<given>user_id|max_diameter|geometry|layer|method|workload|format|unit|sql|"
-    r"crs|lon|lat|time|gap|k)=|(?P<named>max_diameter)\b|(?P<bare>crs|k)(?= out\b| must be))"
+    r"crs|lon|lat|time|gap|k)=|(?P<named>max_diameter)\b|"
+    r"(?P<bare>crs|k|confidence)(?= out\b| must (?:be|lie)\b))"
 )
 
 
@@ -181,7 +182,7 @@ def read_epsilon(text: str) -> Fraction:
         # Not Fraction(text): it would write out all the digits of 1e999999999.
         top, _, bottom = text.partition("/")
         parts = Decimal(top), Decimal(bottom or 1)
-        usable = all(part > 0 and abs(part.adjusted()) <= 300 for part in parts)
+        usable = all(p.is_finite() and p > 0 and abs(p.adjusted()) <= 300 for p in parts)
     except InvalidOperation:
         usable = False
     if not usable:
