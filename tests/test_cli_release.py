@@ -181,6 +181,14 @@ def test_the_workload_lays_the_budget_out(folder):
     [
         ({"terms": ("--epsilon", 0, "--max-diameter", "2km", *AREA)}, "--epsilon 0 is no privacy"),
         ({"terms": ("--epsilon", "inf", "--max-diameter", "2km", *AREA)}, "--epsilon inf is no"),
+        (
+            {"terms": ("--epsilon", "0." + "3" * 400, "--max-diameter", "2km", *AREA)},
+            "epsilon is a fraction of more than 350 digits: round it",
+        ),
+        (
+            {"terms": ("--epsilon", "0." + "3" * 5000, "--max-diameter", "2km", *AREA)},
+            "epsilon is a fraction of more than",
+        ),
         ({"terms": ("--epsilon", "1/inf", "--max-diameter", "2km", *AREA)}, "--epsilon 1/inf is"),
         ({"terms": ("--max-diameter", "2km", *AREA)}, "Missing option '--epsilon'"),
         ({"terms": ("--epsilon", 1, *AREA)}, "Missing option '--max-diameter'"),

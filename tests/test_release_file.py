@@ -189,6 +189,13 @@ def test_exact_values_of_the_grid_and_of_epsilon_read_back(tmp_path):
     assert other.grid.to_json() == grid.to_json()
 
 
+def test_the_longest_epsilon_reads_back(tmp_path):
+    epsilon = Fraction(10**349 + 1, 10**349)
+    release = made(epsilon=epsilon)
+    release.save(tmp_path / "a")
+    assert dpr.load(tmp_path / "a").budget.epsilon == epsilon
+
+
 def test_a_ledger_entry_travels_and_its_lack_is_said(good, tmp_path):
     release, path = good
     assert statement(path)["ledger_entry"] == "budget not recorded"

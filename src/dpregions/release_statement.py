@@ -16,7 +16,7 @@ from dpregions.buckets import Alphabet
 from dpregions.errors import ReleaseFileError
 from dpregions.grid import Grid
 from dpregions.hierarchy import Grouping, Level
-from dpregions.privacy import Budget, PrivacyUnit
+from dpregions.privacy import MOST_DIGITS, Budget, PrivacyUnit
 from dpregions.strategy import Strategy
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ LIMIT = 1 << 20
 
 _MOST_LEVELS = 16
 _MOST_BLOCK = 1 << 30
-_FRACTION = re.compile(r"[0-9]{1,700}(/[0-9]{1,700})?")
+_FRACTION = re.compile(rf"[0-9]{{1,{MOST_DIGITS}}}(/[0-9]{{1,{MOST_DIGITS}}})?")
 
 
 class NewerFormatError(ReleaseFileError):
