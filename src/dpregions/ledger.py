@@ -314,12 +314,14 @@ def paid_noise(
     try:
         ledger.mark_released(metered.entry)
     except (LedgerError, LedgerUnavailableError) as error:
-        # What was paid for is handed over in any case.
-        warnings.warn(
-            f"the release is made and paid for, but its ledger will say interrupted: {error}",
-            LedgerWarning,
-            stacklevel=4,
-        )
+        # What was paid for is handed over in any case, also where warnings are errors.
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", LedgerWarning)
+            warnings.warn(
+                f"the release is made and paid for, but its ledger will say interrupted: {error}",
+                LedgerWarning,
+                stacklevel=4,
+            )
 
 
 def _refuse(account: Account, budget: Budget, promise: PrivacyUnit) -> None:
