@@ -79,7 +79,7 @@ def test_a_rectangle_is_answered_as_the_library_does(city, release):
     answer = json.loads(done.stdout)
     assert answer["count"] == release.count(-1500, -1000.5, 1e3, 0)
     assert (answer["low"], answer["high"]) == release.interval(-1500, -1000.5, 1e3, 0)
-    assert answer["exact"] is True and answer["confidence"] == 0.95
+    assert answer["rectangle"] is True and answer["confidence"] == 0.95
 
 
 def test_people_read_three_lines(city, release):
@@ -114,7 +114,7 @@ def test_a_query_in_degrees_is_reprojected(city, release):
 def test_a_covert_release_has_counts_and_says_that_it_has_no_more(folder):
     done = run("query", folder / "covert.parquet", -1000, -1000, 1000, 1000, "--json")
     assert done.code == 0
-    assert json.loads(done.stdout).keys() == {"count", "exact"}
+    assert json.loads(done.stdout).keys() == {"count", "rectangle"}
     assert "covert" in done.stderr
 
 
@@ -181,7 +181,7 @@ def test_rectangles_of_a_file_come_back_with_answers(city, release, tmp_path):
         "count",
         "low",
         "high",
-        "exact",
+        "rectangle",
     ]
     assert [row["name"] for row in rows] == ["west", "east"]
     assert int(rows[0]["count"]) == release.count(-2000, -2000, 0, 2000)
@@ -267,7 +267,7 @@ def test_polygons_come_back_with_answers(suffix, city, release, districts, tmp_p
     found = (geopandas.read_parquet if suffix == ".parquet" else geopandas.read_file)(out)
     found = found.sort_values("name", ignore_index=True)  # FlatGeobuf orders rows by place
     assert found["name"].tolist() == ["box", "triangle"]
-    assert found["exact"].astype(bool).tolist() == [True, False]
+    assert found["rectangle"].astype(bool).tolist() == [True, False]
     with pytest.warns(dpr.errors.ApproximateCountWarning):
         wanted = release.interval(districts).assign(count=release.count(districts))
     for name in ("count", "low", "high"):
@@ -279,7 +279,7 @@ def test_polygons_without_an_output_are_rows_without_geometry(city, districts, t
     districts.to_crs(4326).to_file(tmp_path / "a.geojson")
     done = run("query", city, "--polygons", tmp_path / "a.geojson")
     found = pd.read_csv(io.StringIO(done.stdout))
-    assert list(found.columns) == ["name", "count", "low", "high", "exact"]
+    assert list(found.columns) == ["name", "count", "low", "high", "rectangle"]
     rows = json.loads(run("query", city, "--polygons", tmp_path / "a.geojson", "--json").stdout)
     assert [row["count"] for row in rows] == found["count"].tolist()
     out = tmp_path / "out.csv"

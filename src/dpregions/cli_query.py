@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dpregions.releases import Release
 
 BOUNDS = ("xmin", "ymin", "xmax", "ymax")
-ANSWERS = ("count", "low", "high", "exact")
+ANSWERS = ("count", "low", "high", "rectangle")
 TABLES = (".csv",)
 MAPS = (".parquet", ".geojson", ".gpkg", ".fgb")
 _LONGEST_FIELD = 1 << 30
@@ -65,7 +65,8 @@ def query(
 
     Bounds are in the release's own CRS unless --crs says otherwise.
     Rectangles and polygons of a file come back as the same rows with count,
-    low, high, and whether their cells form a rectangle (exact).
+    low, high, and whether their cells form a rectangle: if not, a region
+    may count twice.
 
     Example: dpregions query city.parquet 500000 5370000 505000 5375000
 
@@ -105,7 +106,7 @@ def query(
 
 
 def _answers(release: Release, query: tuple[Any, ...], crs: str | None, confidence: float) -> Any:
-    """Return lists of count, low, high and exact; what there is to warn of goes to stderr."""
+    """Return lists of count, low, high and rectangle; what there is to warn of goes to stderr."""
     from dpregions.queries import select
 
     with in_options(), notes():
