@@ -140,6 +140,14 @@ class TestSwappedAxes:
         assert found.beyond_degrees == 2
         assert found.swapped_axes_suspected
 
+    def test_one_latitude_beyond_the_pole_says_nothing_of_the_others(self):
+        places = geopandas.GeoDataFrame(
+            geometry=geopandas.points_from_xy([9.0, 9.01, 39.9], [48.5, 48.51, 116.4]), crs=4326
+        )
+        found = self.checked(places)
+        assert found.beyond_degrees == 1
+        assert not found.swapped_axes_suspected
+
     def test_northing_before_easting(self):
         city = synthetic.regions(50)
         swapped = city.set_geometry(shapely.transform(city.geometry.array, lambda xy: xy[:, ::-1]))

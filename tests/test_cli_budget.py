@@ -118,6 +118,10 @@ def test_a_ledger_in_use_for_too_long_is_exit_code_1(path, monkeypatch):
     assert len(ended.stderr.splitlines()) == 1
 
 
+def test_the_help_of_all_has_an_example():
+    assert "Example: dpregions budget create" in run("budget", "--help").stdout
+
+
 @pytest.mark.parametrize("command", ["create", "show", "set-total"])
 def test_help_has_an_example(command):
     assert f"Example: dpregions budget {command}" in run("budget", command, "--help").stdout

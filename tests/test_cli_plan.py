@@ -87,6 +87,12 @@ def test_the_picture_is_drawn_and_named(tmp_path):
     assert f"Picture: {path}" in result.stdout
 
 
+def test_an_epsilon_may_be_a_fraction_as_in_release():
+    result = run(*options(AREA | PUBLIC | {"--epsilon": "1/3"}), "--method", "paper", "--json")
+    assert result.exit_code == 0, result.output
+    assert "0.333" in result.stdout or "1/3" in result.stdout
+
+
 def test_the_number_of_regions_may_have_commas_between_thousands():
     result = run(*options(AREA | PUBLIC | {"--regions": "2,000"}), "--method", "paper")
     assert "2,000 regions" in result.stdout
@@ -99,10 +105,10 @@ def test_the_number_of_regions_may_have_commas_between_thousands():
         ({"--regions": "-3"}, "--regions must be"),
         ({"--regions": "nan"}, "--regions must be"),
         ({"--regions": "lots"}, "--regions must be"),
-        ({"--epsilon": "0"}, "--epsilon must be finite numbers"),
-        ({"--epsilon": "1,nan"}, "--epsilon must be finite numbers"),
+        ({"--epsilon": "0"}, "--epsilon 0 is no privacy loss"),
+        ({"--epsilon": "1,nan"}, "--epsilon nan is no privacy loss"),
         ({"--epsilon": "1,,2"}, "--epsilon '1,,2' has an empty part"),
-        ({"--epsilon": "one"}, "--epsilon must be finite numbers"),
+        ({"--epsilon": "one"}, "--epsilon one is no privacy loss"),
         ({"--cell": "30km"}, "--cell 30km is larger than the area (--side 20km)"),
         ({"--cell": "1 parsec"}, "--cell='1 parsec' is not a length"),
         ({"--cell": "0m"}, "--cell must be greater than 0"),

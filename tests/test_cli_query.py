@@ -79,7 +79,7 @@ def test_a_rectangle_is_answered_as_the_library_does(city, release):
     answer = json.loads(done.stdout)
     assert answer["count"] == release.count(-1500, -1000.5, 1e3, 0)
     assert (answer["low"], answer["high"]) == release.interval(-1500, -1000.5, 1e3, 0)
-    assert answer["exact"] is True and answer["confidence"] == 0.95
+    assert answer["rectangle"] is True and answer["confidence"] == 0.95
 
 
 def test_people_read_three_lines(city, release):
@@ -114,7 +114,7 @@ def test_a_query_in_degrees_is_reprojected(city, release):
 def test_a_covert_release_has_counts_and_says_that_it_has_no_more(folder):
     done = run("query", folder / "covert.parquet", -1000, -1000, 1000, 1000, "--json")
     assert done.code == 0
-    assert json.loads(done.stdout).keys() == {"count", "exact"}
+    assert json.loads(done.stdout).keys() == {"count", "rectangle"}
     assert "covert" in done.stderr
 
 
@@ -135,8 +135,8 @@ def test_a_study_is_called_not_private(folder):
         ([1, 2, 3, "-inf"], "not finite"),
         ([1, 2, 3, "-x"], "no option '-x'"),
         ([1, 2, 3, 4, "--jsn"], "no option '--jsn'"),
-        ([1, 2, 3, 4, "--confidence", 95], "strictly between 0 and 1"),
-        ([1, 2, 3, 4, "--crs", "EPSG:0"], "no CRS"),
+        ([1, 2, 3, 4, "--confidence", 95], "--confidence must lie strictly between"),
+        ([1, 2, 3, 4, "--crs", "EPSG:0"], "--crs 'EPSG:0'"),
         ([1, 2, 3, 4, "--polygons", "a.gpkg"], "give one query"),
         ([1, 2, 3, 4, "-o", "a.csv"], "--output is for"),
         (["--rectangles", "none.csv"], "no such file"),
@@ -181,7 +181,7 @@ def test_rectangles_of_a_file_come_back_with_answers(city, release, tmp_path):
         "count",
         "low",
         "high",
-        "exact",
+        "rectangle",
     ]
     assert [row["name"] for row in rows] == ["west", "east"]
     assert int(rows[0]["count"]) == release.count(-2000, -2000, 0, 2000)
@@ -200,6 +200,31 @@ def test_rectangles_are_read_from_standard_input(city, release):
     assert run("query", city, "--rectangles", "-", stdin="xmin,ymin,xmax,ymax\n").code == 0
 
 
+def test_an_outline_as_long_text_comes_back_with_its_rectangle(city):
+    long = "x" * 200_000
+    text = f"xmin,ymin,xmax,ymax,wkt\n-2000,-2000,0,2000,{long}\n"
+    done = run("query", city, "--rectangles", "-", "--json", stdin=text)
+    assert done.code == 0, done.stderr
+    assert json.loads(done.stdout)[0]["wkt"] == long
+
+
+def test_an_output_is_replaced_only_when_told_to_and_never_an_input(city, tmp_path):
+    rows, out = tmp_path / "rows.csv", tmp_path / "out.csv"
+    rows.write_text(ROWS)
+    out.write_text("kept")
+    asked = ("query", city, "--rectangles", rows, "-o")
+    refused = run(*asked, out)
+    assert refused.code == 2
+    assert "is there already: choose another name, or give --overwrite" in refused.stderr
+    assert out.read_text() == "kept"
+    assert run(*asked, out, "--overwrite").code == 0
+    assert out.read_text().startswith("name,xmin")
+    refused = run(*asked, rows, "--overwrite")
+    assert refused.code == 2
+    assert "is one of the inputs" in refused.stderr
+    assert rows.read_text() == ROWS
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -208,7 +233,10 @@ def test_rectangles_are_read_from_standard_input(city, release):
         ("xmin,ymin,xmax,ymax\n1,2,3,4\n1,2,3,four\n", "ymax in line 3"),
         ("xmin,ymin,xmax,ymax\n1,2,3\n", "ymax in line 2"),
         ("xmin,ymin,xmax,ymax,count\n1,2,3,4,5\n", "column count already"),
-        ("xmin,ymin,xmax,ymax\n3,2,1,4\n", "query 0 is reversed"),
+        ("xmin,ymin,xmax,ymax\n3,2,1,4\n", "line 2 is reversed"),
+        ("xmin,ymin,xmax,ymax\n1,2,3,4\n1,2,3,4,5\n", "line 3 has more fields than the header"),
+        ("xmin,ymin,xmax,ymax,xmin\n1,2,3,4,0\n", "has a column xmin twice"),
+        ("xmin,ymin,xmax,ymax\n1,2,3,4\r5\n", "no CSV in line"),
     ],
 )
 def test_rectangles_that_are_none_are_refused(text, words, city):
@@ -239,7 +267,7 @@ def test_polygons_come_back_with_answers(suffix, city, release, districts, tmp_p
     found = (geopandas.read_parquet if suffix == ".parquet" else geopandas.read_file)(out)
     found = found.sort_values("name", ignore_index=True)  # FlatGeobuf orders rows by place
     assert found["name"].tolist() == ["box", "triangle"]
-    assert found["exact"].astype(bool).tolist() == [True, False]
+    assert found["rectangle"].astype(bool).tolist() == [True, False]
     with pytest.warns(dpr.errors.ApproximateCountWarning):
         wanted = release.interval(districts).assign(count=release.count(districts))
     for name in ("count", "low", "high"):
@@ -251,7 +279,7 @@ def test_polygons_without_an_output_are_rows_without_geometry(city, districts, t
     districts.to_crs(4326).to_file(tmp_path / "a.geojson")
     done = run("query", city, "--polygons", tmp_path / "a.geojson")
     found = pd.read_csv(io.StringIO(done.stdout))
-    assert list(found.columns) == ["name", "count", "low", "high", "exact"]
+    assert list(found.columns) == ["name", "count", "low", "high", "rectangle"]
     rows = json.loads(run("query", city, "--polygons", tmp_path / "a.geojson", "--json").stdout)
     assert [row["count"] for row in rows] == found["count"].tolist()
     out = tmp_path / "out.csv"

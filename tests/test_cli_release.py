@@ -16,7 +16,7 @@ import rich.status
 
 import dpregions as dpr
 from command_line import run
-from dpregions import cli_release, releases
+from dpregions import cli_release, release_file, releases
 from dpregions.errors import LedgerUnavailableError
 from dpregions.fixes import UNIT_ATTRIBUTE
 from dpregions.io.region_files import save_regions
@@ -180,6 +180,16 @@ def test_the_workload_lays_the_budget_out(folder):
     ("change", "words"),
     [
         ({"terms": ("--epsilon", 0, "--max-diameter", "2km", *AREA)}, "--epsilon 0 is no privacy"),
+        ({"terms": ("--epsilon", "inf", "--max-diameter", "2km", *AREA)}, "--epsilon inf is no"),
+        (
+            {"terms": ("--epsilon", "0." + "3" * 400, "--max-diameter", "2km", *AREA)},
+            "epsilon is a fraction of more than 350 digits: round it",
+        ),
+        (
+            {"terms": ("--epsilon", "0." + "3" * 5000, "--max-diameter", "2km", *AREA)},
+            "epsilon is a fraction of more than",
+        ),
+        ({"terms": ("--epsilon", "1/inf", "--max-diameter", "2km", *AREA)}, "--epsilon 1/inf is"),
         ({"terms": ("--max-diameter", "2km", *AREA)}, "Missing option '--epsilon'"),
         ({"terms": ("--epsilon", 1, *AREA)}, "Missing option '--max-diameter'"),
         (
@@ -258,21 +268,86 @@ def test_an_output_is_replaced_only_when_told_to(folder):
 
 def test_a_folder_that_cannot_be_written_is_refused_before_the_debit(folder, monkeypatch):
     denied = mock.Mock(side_effect=PermissionError(errno.EACCES, "Permission denied"))
-    monkeypatch.setattr(cli_release.tempfile, "TemporaryFile", denied)
+    monkeypatch.setattr(cli_release, "try_out", denied)
     ended = publish(*PAID)
     assert ended.exit_code == 2
     assert "--output city.parquet cannot be written: Permission denied" in ended.stderr
     assert spent() == 0
 
 
+@pytest.mark.parametrize("name", ["bad\udcffname.parquet", "n" * 250])
+def test_a_name_that_cannot_be_written_is_refused_before_the_debit(folder, name):
+    ended = publish(*PAID, out=name)
+    assert ended.exit_code == 2
+    assert ended.stderr.startswith("dpregions: error: --output ")
+    assert spent() == 0
+
+
 # What fails on the way
+
+
+def test_two_runs_with_one_output_lose_neither_release(folder, monkeypatch):
+    made = []
+
+    def other_run_ends_first(*args, **kwargs):
+        if not made:
+            made.append(Path("city.parquet"))
+            assert publish(*PAID).exit_code == 0
+            made.append(made[0].read_bytes())
+        return save(*args, **kwargs)
+
+    save = release_file.save
+    monkeypatch.setattr(release_file, "save", other_run_ends_first)
+    done = publish(*PAID, "--json")
+    assert done.exit_code == 1
+    assert "city.parquet is there by now; the release is in city-2.parquet" in done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["output"] == "city-2.parquet"
+    assert made[0].read_bytes() == made[1]
+    assert dpr.load("city-2.parquet").ledger_entry == facts["ledger_entry"]
+    first, second = Ledger("city.ledger").account("taxis").entries[1:]
+    assert {file.path for entry in (first, second) for file in entry.files} == {
+        str(folder / "city.parquet"),
+        str(folder / "city-2.parquet"),
+    }
+
+
+def test_the_ledger_has_the_checksum_of_what_was_written_not_of_what_is_there(folder, monkeypatch):
+    def replaced_at_once(release, path, **options):
+        found = save(release, path, **options)
+        written.append(Path(path).read_bytes())
+        Path(path).write_bytes(b"another's")
+        return found
+
+    save, written = release_file.save, []
+    monkeypatch.setattr(release_file, "save", replaced_at_once)
+    assert publish(*PAID).exit_code == 0
+    (entry,) = Ledger("city.ledger").account("taxis").entries[1:]
+    assert entry.files[0].sha256 == hashlib.sha256(written[0]).hexdigest()
+
+
+def test_a_release_that_its_folder_cannot_take_is_saved_elsewhere(folder, monkeypatch):
+    def full(release, path, **options):
+        if Path(path).parent.name == "small":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return save(release, path, **options)
+
+    save = release_file.save
+    monkeypatch.setattr(release_file, "save", full)
+    Path("small").mkdir()
+    done = publish(*PAID, out="small/city.parquet")
+    assert done.exit_code == 1
+    assert "No space left on device; the release is in city-2.parquet" in done.stderr
+    entry = dpr.load("city-2.parquet").ledger_entry
+    assert f"Ledger: {entry}." in done.stdout
+    assert Ledger("city.ledger").account("taxis").entries[1].state == "saved"
 
 
 def test_a_file_that_cannot_be_saved_after_the_debit_leaves_it_spent_and_says_so(
     folder, monkeypatch
 ):
     full = mock.Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
-    monkeypatch.setattr(releases.Release, "save", full)
+    monkeypatch.setattr(release_file, "save", full)
     ended = publish(*PAID)
     assert ended.exit_code == 1
     assert "epsilon 0.5 is spent, and the release was not saved to city.parquet" in ended.stderr

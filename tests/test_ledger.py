@@ -6,10 +6,12 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import warnings
 from contextlib import closing
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -510,6 +512,17 @@ def test_a_release_is_handed_over_even_if_the_ledger_cannot_be_told(ledger, monk
         made = publish(ledger)
     assert told[0].filename == __file__
     assert made.ledger_entry.endswith("/town/2")
+
+
+def test_a_release_is_handed_over_also_where_warnings_are_errors(ledger, monkeypatch):
+    opened(ledger)
+    full = mock.Mock(side_effect=LedgerUnavailableError("the disk is full"))
+    monkeypatch.setattr(Ledger, "mark_released", full)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("error")
+        made = publish(ledger)
+    assert made.ledger_entry.endswith("/town/2")
+    assert [warning.category for warning in told] == [LedgerWarning]
 
 
 def test_a_mechanism_cannot_draw_more_than_was_debited():

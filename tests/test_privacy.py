@@ -66,6 +66,7 @@ def test_a_budget_cannot_be_changed():
         *(0, -1, 0.0, float("nan"), float("inf"), np.float32("nan")),
         *(Decimal("NaN"), Decimal("Infinity"), 10**400, Fraction(1, 10**400)),
         *(True, np.True_, "1", None, [1], 1j),
+        *(Fraction(10**700 + 1, 10**700), Decimal("0." + "3" * 5000)),
     ],
 )
 def test_a_budget_that_is_none_is_refused(epsilon):

@@ -22,14 +22,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dpregions as dpr
+from dpregions import release_file
 from dpregions.buckets import Buckets
 from dpregions.catalogue import catalogue
 from dpregions.catalogue_text import catalogue_from_text, catalogue_to_text
 from dpregions.errors import InputError, ReleaseFileError
 from dpregions.grid import STEPS
-from dpregions.release_columns import checksum_of, columns_of
+from dpregions.release_columns import checksum_of, columns_of, release_of
 from dpregions.release_file import CATALOGUE, STATEMENT, checksum, seal
-from dpregions.release_statement import canonical, statement_of
+from dpregions.release_statement import canonical, parse_statement, statement_of
 from dpregions.releasing import release_with
 from dpregions.study.noise import StudyNoise
 
@@ -187,6 +188,13 @@ def test_exact_values_of_the_grid_and_of_epsilon_read_back(tmp_path):
     other = dpr.load(tmp_path / "a.parquet")
     assert other.budget.epsilon == Fraction(1, 7)
     assert other.grid.to_json() == grid.to_json()
+
+
+def test_the_longest_epsilon_reads_back(tmp_path):
+    epsilon = Fraction(10**349 + 1, 10**349)
+    release = made(epsilon=epsilon)
+    release.save(tmp_path / "a")
+    assert dpr.load(tmp_path / "a").budget.epsilon == epsilon
 
 
 def test_a_ledger_entry_travels_and_its_lack_is_said(good, tmp_path):
@@ -508,6 +516,11 @@ STATEMENTS = {
     "CRS of options": nested("grid", "crs", value={"init": "epsg:32632"}),
     "degrees": nested("grid", "crs", value={"type": "GeographicCRS"}),
     "a ledger entry": change(ledger_entry=None),
+    "a ledger entry of colours": change(ledger_entry="\x1b[31mred"),
+    "a version of two lines": change(software_version="0.1\nPrivacy: perfect"),
+    "a noise of many words": change(noise="very " * 1000),
+    "spending that rings": nested("spending", 0, "what", value="\a"),
+    "a CRS of colours": nested("grid", "crs", "name", value="\x1b[31mred"),
 }  # fmt: skip
 
 
@@ -520,6 +533,66 @@ def test_a_statement_that_cannot_be_is_refused(what, good, tmp_path):
     bad = forged(path, tmp_path / "bad", fields=STATEMENTS[what])
     with pytest.raises(ReleaseFileError, match="bad"):
         dpr.load(bad)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        change(sensitivity=24),
+        change(sensitivity=1),
+        change(max_diameter=3.0),
+        change(neighbours="replace-one"),
+        change(spending=[{"what": "half", "epsilon": "1/2"}] * 2),
+        change(epsilon="1/10" + "0" * 20, spending=[{"what": "x", "epsilon": "1/10" + "0" * 20}]),
+    ],
+)
+def test_a_paper_release_that_cannot_be_is_refused(change, tmp_path):
+    release = made(dpr.Grid(0, 0, 1, n_rows=8, n_cols=9, crs="EPSG:32632"), method="paper")
+    fields = change(statement_of(release))
+    text = canonical({**fields, "checksum": checksum_of(fields, columns_of(release))})
+    with pytest.raises(ReleaseFileError), release_file._refusing(tmp_path):
+        release_of(parse_statement(json.loads(text)), columns_of(release))
+
+
+def test_shares_out_of_proportion_to_the_strategy_are_refused():
+    grid = dpr.Grid(0, 0, 1, n_rows=10, n_cols=10, crs="EPSG:32632")
+    release = made(grid, 9000, max_diameter=1, epsilon=0.1)
+    fields = statement_of(release) | {"checksum": ""}
+    release_of(parse_statement(fields), columns_of(release))
+    assert len(fields["spending"]) > 2
+    for place, change in ((1, Fraction(1, 1000)), (2, -Fraction(1, 1000))):
+        share = fields["spending"][place]
+        share["epsilon"] = str(Fraction(share["epsilon"]) + change)
+    with pytest.raises(ReleaseFileError, match="not in proportion"):
+        release_of(parse_statement(fields), columns_of(release))
+
+
+def test_a_bound_that_no_float_is_reads_back(tmp_path):
+    grid = dpr.Grid(0, 0, "10m", n_rows=20, n_cols=20, crs="EPSG:2263")  # in feet
+    spans = [
+        (grid.cells_spanned(f"{k}0m"), grid.cells_spanned(float(grid.length(f"{k}0m"))))
+        for k in range(1, 8)
+    ]
+    assert any(exact != rounded for exact, rounded in spans)
+    for k in range(1, 8):
+        terms = {"epsilon": 1, "max_diameter": f"{k}0m", "method": "paper", "crs": grid.crs}
+        release = release_with(StudyNoise(0), [shapely.Point(1, 1)], grid, user_id=None, **terms)
+        release.save(tmp_path / "a")
+        assert dpr.load(tmp_path / "a").sensitivity == (2 * k + 1) ** 2
+
+
+def test_what_is_read_is_what_was_checked(good, tmp_path, monkeypatch):
+    release, path = good
+    target = tmp_path / "a.parquet"
+    target.write_bytes(path.read_bytes())
+
+    def checked(file):
+        check(file)
+        target.write_bytes(b"PAR1" + bytes(len(path.read_bytes()) - 8) + b"PAR1")
+
+    check = release_file._check_seal
+    monkeypatch.setattr(release_file, "_check_seal", checked)
+    assert_same(dpr.load(target), release)
 
 
 def test_a_newer_format_asks_for_an_upgrade(good, tmp_path):
@@ -670,7 +743,7 @@ def test_a_footer_that_claims_to_be_huge_is_refused(good, tmp_path):
 def test_foreign_files_are_refused(tmp_path):
     foreign = tmp_path / "foreign.parquet"
     pq.write_table(pa.table({"count": [1, 2]}), foreign)
-    with pytest.raises(ReleaseFileError, match="dpregions did not write it"):
+    with pytest.raises(ReleaseFileError, match=r"is no release file: .*by 'dpregions release'"):
         dpr.load(foreign)
     seal(foreign)
     with pytest.raises(ReleaseFileError, match="without the metadata"):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
+from unittest import mock
 
 import pytest
 
-from dpregions.whole_files import PUBLIC, SECRET, replacing
+from dpregions.whole_files import PUBLIC, SECRET, replacing, try_out
 
 
 def test_the_new_file_replaces_the_old_one_only_at_the_end(tmp_path):
@@ -55,3 +56,28 @@ def test_a_path_without_a_folder_is_in_the_current_one(tmp_path, monkeypatch):
     with replacing("x.txt") as part:
         part.write_text("here")
     assert (tmp_path / "x.txt").read_text() == "here"
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_fresh_file_never_replaces_another(tmp_path, monkeypatch, links):
+    if not links:
+        monkeypatch.setattr(os, "link", mock.Mock(side_effect=PermissionError("no links here")))
+    path = tmp_path / "x.txt"
+    with replacing(path, fresh=True) as part:
+        part.write_text("first")
+
+    def write_second():
+        with replacing(path, fresh=True) as part:
+            part.write_text("second")
+
+    with pytest.raises(FileExistsError):
+        write_second()
+    assert path.read_text() == "first"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_trying_a_name_out_leaves_nothing_and_fails_where_writing_would(tmp_path):
+    try_out(tmp_path / "x.txt")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(OSError, match="too long"):
+        try_out(tmp_path / ("x" * 300))

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 budget = typer.Typer(
     name="budget",
-    help="Keep account of the epsilon that releases of a data set cost together.",
+    help="Keep account of the epsilon that releases of a data set cost together.\n\n"
+    "Example: dpregions budget create city.ledger --dataset taxis --epsilon 3",
     no_args_is_help=True,
 )
 

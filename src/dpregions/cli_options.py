@@ -109,7 +109,8 @@ def _grid_of_release(text: str) -> str:
 _CALL = r"\w[\w.]*\([^)]*\)"
 _ARGUMENT = (
     r"(?<![\w-])(?:(?P<given>user_id|max_diameter|geometry|layer|method|workload|format|unit|sql|"
-    r"crs|lon|lat|time|gap|k)=|(?P<named>max_diameter)\b|(?P<bare>crs|k)(?= out\b| must be))"
+    r"crs|lon|lat|time|gap|k)=|(?P<named>max_diameter)\b|"
+    r"(?P<bare>crs|k|confidence)(?= out\b| must (?:be|lie)\b))"
 )
 
 
@@ -181,7 +182,7 @@ def read_epsilon(text: str) -> Fraction:
         # Not Fraction(text): it would write out all the digits of 1e999999999.
         top, _, bottom = text.partition("/")
         parts = Decimal(top), Decimal(bottom or 1)
-        usable = all(part > 0 and abs(part.adjusted()) <= 300 for part in parts)
+        usable = all(p.is_finite() and p > 0 and abs(p.adjusted()) <= 300 for p in parts)
     except InvalidOperation:
         usable = False
     if not usable:
@@ -203,6 +204,10 @@ def notes() -> Iterator[None]:
 
 def refuse_output(output: Path, inputs: list[Path]) -> None:
     """Complain about the output before the work, not after it."""
+    try:
+        str(output).encode()
+    except UnicodeEncodeError:  # bytes that are no text, which Arrow cannot open
+        raise InputError(f"--output {str(output)!r} is no text: choose another name") from None
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise InputError(f"--output {output}: give a file in a folder that exists")
     if output.exists() and any(path.exists() and output.samefile(path) for path in inputs):

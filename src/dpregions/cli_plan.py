@@ -18,6 +18,7 @@ from dpregions.cli_options import (
     GridFile,
     Side,
     progress_bar,
+    read_epsilon,
     read_grid,
     read_length,
     read_place,
@@ -32,7 +33,7 @@ def plan(
     max_diameter: Annotated[
         str, typer.Option(help="Largest diameter of a region, for example 2km.")
     ],
-    epsilon: Annotated[str, typer.Option(help="Epsilons to compare, for example 0.1,0.5,1.")],
+    epsilon: Annotated[str, typer.Option(help="Epsilons to compare, for example 0.1,1/3,1.")],
     regions: Annotated[str, typer.Option(help="About how many regions: a public guess.")],
     side: Side = None,
     cell: Annotated[
@@ -151,7 +152,9 @@ def _public(
     return {
         "max_diameter": bound,
         "n_regions": given.read_regions_number(regions.replace(",", ""), "--regions"),
-        "epsilons": given.read_epsilons(_split(epsilon, "--epsilon"), "--epsilon"),
+        "epsilons": given.read_epsilons(
+            [read_epsilon(text) for text in _split(epsilon, "--epsilon")], "--epsilon"
+        ),
         "queries": queries,
         "target": None if target is None else given.read_target(target, "--target"),
         "methods": given.read_methods(_split(method, "--method"), REHEARSED, "--method"),

@@ -11,14 +11,15 @@ import io
 import json
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from dpregions.cli_options import AsJson, notes, refuse_output
-from dpregions.errors import InputError
+from dpregions.cli_options import AsJson, in_options, notes, refuse_output
+from dpregions.errors import InputError, QueryError
 from dpregions.whole_files import replacing
 
 if TYPE_CHECKING:
@@ -27,9 +28,11 @@ if TYPE_CHECKING:
     from dpregions.releases import Release
 
 BOUNDS = ("xmin", "ymin", "xmax", "ymax")
-ANSWERS = ("count", "low", "high", "exact")
+ANSWERS = ("count", "low", "high", "rectangle")
 TABLES = (".csv",)
 MAPS = (".parquet", ".geojson", ".gpkg", ".fgb")
+_LONGEST_FIELD = 1 << 30
+"""Outlines as text are longer than Python's limit of 131,072 characters."""
 
 
 def query(
@@ -53,13 +56,17 @@ def query(
         str | None, typer.Option(help="CRS of the query, EPSG:4326 for instance; else the grid's.")
     ] = None,
     confidence: Annotated[float, typer.Option(help="Of the interval low to high.")] = 0.95,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the output if it is there.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Count the regions that touch a rectangle, with an interval for the true count.
 
     Bounds are in the release's own CRS unless --crs says otherwise.
     Rectangles and polygons of a file come back as the same rows with count,
-    low, high, and whether their cells form a rectangle (exact).
+    low, high, and whether their cells form a rectangle: if not, a region
+    may count twice.
 
     Example: dpregions query city.parquet 500000 5370000 505000 5375000
 
@@ -77,7 +84,11 @@ def query(
         if bounds:
             raise InputError("--output is for --rectangles and --polygons: one answer is printed")
         _refuse_suffix(output, (*TABLES, *MAPS) if polygons is not None else TABLES)
-        refuse_output(output, [file, *([polygons] if polygons is not None else [])])
+        refuse_output(output, [Path(given) for given in (file, rectangles, polygons) if given])
+        if output.exists() and not overwrite:
+            raise InputError(
+                f"--output {output} is there already: choose another name, or give --overwrite"
+            )
     release = load(file)
     _say_what_it_is(release)
     if bounds:
@@ -85,7 +96,8 @@ def query(
     elif rectangles is not None:
         rows = _read_rectangles(rectangles)
         columns = tuple([_number(row, name, i) for i, row in rows] for name in BOUNDS)
-        found = _answers(release, columns, crs, confidence)
+        with _in_lines([line for line, _ in rows]):
+            found = _answers(release, columns, crs, confidence)
         _write_rows([row for _, row in rows], found, output, as_json)
     elif polygons is not None:
         frame = _read_polygons(polygons, release, crs)
@@ -94,12 +106,22 @@ def query(
 
 
 def _answers(release: Release, query: tuple[Any, ...], crs: str | None, confidence: float) -> Any:
-    """Return lists of count, low, high and exact; what there is to warn of goes to stderr."""
+    """Return lists of count, low, high and rectangle; what there is to warn of goes to stderr."""
     from dpregions.queries import select
 
-    with notes():
+    with in_options(), notes():
         selection = select(release.grid, query, crs)
         return {k: v.tolist() for k, v in release.answers(selection, confidence).items()}
+
+
+@contextmanager
+def _in_lines(lines: list[int]) -> Iterator[None]:
+    """Let errors speak of lines of the file, not of queries."""
+    try:
+        yield
+    except QueryError as error:
+        named = re.sub(r"\bquery (\d+)", lambda m: f"line {lines[int(m[1])]}", str(error))
+        raise QueryError(f"--rectangles: {named}") from error
 
 
 def _say_what_it_is(release: Release) -> None:
@@ -145,12 +167,23 @@ def _read_rectangles(source: str) -> list[tuple[int, dict[str, Any]]]:
 
 
 def _csv_rows(file: TextIO, name: str) -> list[tuple[int, dict[str, Any]]]:
+    csv.field_size_limit(_LONGEST_FIELD)
     reader = csv.DictReader(file)
+    try:
+        rows = [(reader.line_num, row) for row in reader]
+    except csv.Error as error:
+        line = reader.line_num
+        raise InputError(f"--rectangles {name} is no CSV in line {line}: {error}") from None
     columns = list(reader.fieldnames or [])
+    if twice := sorted({column for column in columns if columns.count(column) > 1}):
+        raise InputError(f"--rectangles {name} has a column {', '.join(twice)} twice: rename one")
     if missing := [column for column in BOUNDS if column not in columns]:
         raise InputError(f"--rectangles {name} has no column {', '.join(missing)}")
     _refuse_taken(columns, name)
-    return [(reader.line_num, row) for row in reader]
+    for line, row in rows:
+        if None in row:
+            raise InputError(f"--rectangles {name}: line {line} has more fields than the header")
+    return rows
 
 
 def _number(row: dict[str, Any], name: str, line: int) -> float:

@@ -1,7 +1,8 @@
 """`dpregions release`: a source of regions -> a release file, paid for from a ledger.
 
 Owns the command: everything that can be refused is refused before any budget is spent, and what
-is spent is said, also when the rest fails. Prints nothing that was counted in the data.
+is spent is said, also when the rest fails. A release that was paid for is saved somewhere, if need
+be under another name. Prints nothing that was counted in the data.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import json
 import shlex
 import tempfile
+from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,6 +44,7 @@ from dpregions.cli_options import (
     stages,
 )
 from dpregions.errors import InputError, LedgerError, LedgerUnavailableError
+from dpregions.whole_files import try_out
 
 if TYPE_CHECKING:
     from dpregions.grid import Grid
@@ -111,12 +115,15 @@ def release(
 
     Choose the area, --max-diameter and --epsilon without looking at the data.
     With --ledger and --dataset, epsilon is debited before noise is drawn, and
-    over budget is refused.
+    over budget is refused. A release that cannot be saved to --output after
+    that is saved under another name, and the exit code is 1.
 
     Example: dpregions release regions.parquet -o city.parquet --epsilon 1
     --max-diameter 2km --around 9.0,48.5 --side 20km --cell 1km
     --ledger city.ledger --dataset taxis
     """
+    from dpregions.ledger import Ledger
+
     area = read_grid(grid, around, side, cell)
     terms = {
         "epsilon": read_epsilon(epsilon),
@@ -142,14 +149,20 @@ def release(
         raise InputError("--ledger and --dataset go together: give both, or neither")
     try:
         with in_options(), notes():
-            made, checksum = _publish(source, asked, area, terms, output, ledger, dataset)
+            made, path, checksum = _publish(
+                source, asked, area, terms, partial(_save, output, overwrite), ledger, dataset
+            )
     except BaseException as error:
         for note in getattr(error, "__notes__", ()):
             typer.echo(f"dpregions: {note}", err=True)
         raise
     if ledger is None:
         typer.echo("budget not recorded: give --ledger and --dataset to keep account", err=True)
-    _print_result(made, output, checksum, as_json)
+    elif made.ledger_entry is not None:
+        _tell_saved(Ledger(ledger), made.ledger_entry, path, checksum)
+    _print_result(made, path, checksum, as_json)
+    if path != output:
+        raise typer.Exit(1)
 
 
 def _publish(
@@ -157,11 +170,11 @@ def _publish(
     asked: dict[str, Any],
     area: Grid,
     terms: dict[str, Any],
-    output: Path,
+    save: Callable[[Release], tuple[Path, str]],
     ledger: Path | None,
     dataset: str | None,
-) -> tuple[Release, str | None]:
-    """Return the release, once it is saved, and the checksum that the ledger has of its file."""
+) -> tuple[Release, Path, str]:
+    """Return the release, once it is saved, where that is, and its file's SHA-256."""
     from dpregions.io.sources import open_regions
     from dpregions.ledger import Ledger
     from dpregions.releasing import Terms
@@ -176,25 +189,49 @@ def _publish(
             stage("counting, noise and fit")
             made = make(regions, area, **terms, **paid)
         stage("saving")
-        try:
-            made.save(output)
-        except BaseException as error:
+        return made, *save(made)
+
+
+def _save(output: Path, overwrite: bool, made: Release) -> tuple[Path, str]:
+    """Return where the release was saved, and its file's SHA-256: it is paid for by now."""
+    from dpregions.release_file import save
+
+    try:
+        return output, save(made, output, fresh=not overwrite)
+    except BaseException as error:
+        saved = _save_elsewhere(made, output) if isinstance(error, Exception) else None
+        if saved is None:
             error.add_note(
                 f"epsilon {made.budget} is spent, and the release was not saved to {output}"
             )
             raise
-    if book is None or made.ledger_entry is None:
-        return made, None
-    return made, _tell_saved(book, made.ledger_entry, output)
+        why = "is there by now" if isinstance(error, FileExistsError) else f"failed: {error}"
+    typer.echo(f"dpregions: --output {output} {why}; the release is in {saved[0]}", err=True)
+    return saved
 
 
-def _tell_saved(ledger: Ledger, entry: str, output: Path) -> str | None:
+def _save_elsewhere(made: Release, output: Path) -> tuple[Path, str] | None:
+    """Save under the first free name beside the output, here, or among temporary files."""
+    from dpregions.release_file import save
+
+    for folder in (output.parent, Path(), Path(tempfile.gettempdir())):
+        for number in range(2, 100):
+            spare = folder / f"{output.stem}-{number}{output.suffix}"
+            try:
+                return spare, save(made, spare, fresh=True)
+            except FileExistsError:
+                continue
+            except Exception:  # whatever it is, another folder may do
+                break
+    return None
+
+
+def _tell_saved(ledger: Ledger, entry: str, path: Path, checksum: str) -> None:
     """Record the file in the ledger; it is saved and paid for even if that fails."""
     try:
-        return ledger.mark_saved(entry, output)
+        ledger.mark_saved(entry, path, checksum)
     except (LedgerError, LedgerUnavailableError) as error:
-        typer.echo(f"dpregions: {output} is saved, but not noted in its ledger: {error}", err=True)
-        return None
+        typer.echo(f"dpregions: {path} is saved, but not noted in its ledger: {error}", err=True)
 
 
 def _read_workload(text: str) -> list[Any]:
@@ -220,13 +257,12 @@ def _refuse_output(output: Path, inputs: list[Path], overwrite: bool) -> None:
             f"choose another name, or give --overwrite"
         )
     try:
-        with tempfile.TemporaryFile(dir=output.absolute().parent):
-            pass
+        try_out(output)
     except OSError as error:
         raise InputError(f"--output {output} cannot be written: {error.strerror}") from None
 
 
-def _print_result(made: Release, output: Path, checksum: str | None, as_json: bool) -> None:
+def _print_result(made: Release, output: Path, checksum: str, as_json: bool) -> None:
     if as_json:
         facts = {
             "output": str(output),
@@ -237,7 +273,7 @@ def _print_result(made: Release, output: Path, checksum: str | None, as_json: bo
             "max_diameter": made.max_diameter,
             "covert": made.signed is None,
             "ledger_entry": made.ledger_entry,
-            "sha256": checksum,
+            "sha256": None if made.ledger_entry is None else checksum,
             "statement": made.describe(),
         }
         typer.echo(json.dumps(facts))

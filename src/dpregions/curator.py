@@ -75,8 +75,13 @@ class Check:
 
     @property
     def swapped_axes_suspected(self) -> bool:
-        """Whether most rows outside would lie in the area with x and y exchanged."""
-        return self.beyond_degrees > 0 or 2 * self.inside_if_swapped > max(1, self.outside)
+        """Whether most rows outside would lie in the area with x and y exchanged.
+
+        Or most rows have latitudes beyond the poles.
+        """
+        placed = self.counted_rows + self.outside
+        swapped = 2 * self.inside_if_swapped > max(1, self.outside)
+        return swapped or 2 * self.beyond_degrees > placed
 
     def as_dict(self) -> dict[str, Any]:
         """Return all figures, with their label first."""

@@ -200,10 +200,17 @@ class Ledger:
             row = (self._number(db, entry), now())
             db.execute("INSERT INTO event (entry, kind, time) VALUES (?, 'released', ?)", row)
 
-    def mark_saved(self, entry: str, file: str | os.PathLike[str]) -> str:
-        """Note where the release of an entry was saved; return the file's SHA-256."""
-        with open(file, "rb") as saved:
-            checksum = hashlib.file_digest(saved, "sha256").hexdigest()
+    def mark_saved(
+        self, entry: str, file: str | os.PathLike[str], sha256: str | None = None
+    ) -> str:
+        """Note where the release of an entry was saved; return the file's SHA-256.
+
+        Without a `sha256` it is that of what is there now.
+        """
+        checksum = sha256
+        if checksum is None:
+            with open(file, "rb") as saved:
+                checksum = hashlib.file_digest(saved, "sha256").hexdigest()
         with transaction(self.path, write=True) as db:
             row = (self._number(db, entry), os.path.abspath(file), checksum, now())
             db.execute(
@@ -307,12 +314,14 @@ def paid_noise(
     try:
         ledger.mark_released(metered.entry)
     except (LedgerError, LedgerUnavailableError) as error:
-        # What was paid for is handed over in any case.
-        warnings.warn(
-            f"the release is made and paid for, but its ledger will say interrupted: {error}",
-            LedgerWarning,
-            stacklevel=4,
-        )
+        # What was paid for is handed over in any case, also where warnings are errors.
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", LedgerWarning)
+            warnings.warn(
+                f"the release is made and paid for, but its ledger will say interrupted: {error}",
+                LedgerWarning,
+                stacklevel=4,
+            )
 
 
 def _refuse(account: Account, budget: Budget, promise: PrivacyUnit) -> None:

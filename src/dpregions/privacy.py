@@ -42,6 +42,10 @@ MIN_SCALE = 2.0**-40
 # Numbers further out than this have no use, and their floats have no inverse.
 _SMALLEST = Fraction(1, 10**300)
 
+# An epsilon beyond these could be paid for, and its shares then not be written or read back.
+MOST_DIGITS = 700
+MOST_GIVEN_DIGITS = 350
+
 # Large enough that OpenDP's call (which leaves Python free to run other threads) dwarfs the
 # conversion of its lists, small enough to keep every core busy on a city's histogram.
 _CHUNK = 8192
@@ -66,6 +70,7 @@ class Budget:
 
     def __init__(self, epsilon: BudgetLike) -> None:
         held = epsilon.epsilon if isinstance(epsilon, Budget) else _positive(epsilon, "epsilon")
+        _refuse_longer(held, MOST_DIGITS)
         object.__setattr__(self, "epsilon", held)
 
     def __float__(self) -> float:
@@ -76,6 +81,10 @@ class Budget:
 
     def __str__(self) -> str:
         return short_text(self.epsilon)
+
+    def refuse_long(self) -> None:
+        """Refuse an epsilon of so many digits that its shares might have too many."""
+        _refuse_longer(self.epsilon, MOST_GIVEN_DIGITS)
 
     def split(self, *weights: Fraction | Decimal | float) -> tuple[Budget, ...]:
         """Return one share for each weight, in proportion; the shares sum to this budget exactly.
@@ -356,6 +365,11 @@ def _positive(value: object, name: str) -> Fraction:
     if not _SMALLEST <= number <= 1 / _SMALLEST:
         raise PrivacyError(f"{name} must lie between 1e-300 and 1e300.")
     return number
+
+
+def _refuse_longer(epsilon: Fraction, digits: int) -> None:
+    if max(epsilon.numerator, epsilon.denominator) >= 10**digits:
+        raise PrivacyError(f"epsilon is a fraction of more than {digits} digits: round it down.")
 
 
 def _float_at_least(value: Fraction) -> float:

@@ -7,6 +7,7 @@ and the checks that make columns a release again. It knows nothing of Parquet.
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +19,7 @@ from dpregions.catalogue_text import catalogue_from_text, catalogue_to_text
 from dpregions.errors import InputError, ReleaseFileError
 from dpregions.footprint import Measurements, measurements_of
 from dpregions.hierarchy import MIX, Hierarchy
+from dpregions.privacy import euler_sensitivity, scale_for
 from dpregions.release_statement import Statement, canonical
 from dpregions.releases import Release
 
@@ -156,6 +158,7 @@ def release_of(statement: Statement, columns: Columns) -> Release:
     signed: NDArray[Any] | None = None
     if estimate is not None:
         signed = estimate.reshape(grid.doubled_shape)
+    _check_terms(statement)
     bodies = measurements = None
     if statement.fields["method"] == "paper":
         if columns.catalogue is not None:
@@ -171,6 +174,24 @@ def release_of(statement: Statement, columns: Columns) -> Release:
     return Release(
         **statement.fields, counts=counts, signed=signed, bodies=bodies, measurements=measurements
     )
+
+
+def _check_terms(statement: Statement) -> None:
+    """Refuse a sensitivity, or a number of shares, that the method cannot have had."""
+    fields, grid = statement.fields, statement.grid
+    unit, bound = fields["privacy_unit"], fields["max_diameter"]
+    possible = {unit.sensitivity_factor}
+    if fields["method"] == "paper":
+        # The file has the float next to the bound that was enforced, which may be a fraction.
+        near = (math.nextafter(bound, 0), bound, math.nextafter(bound, math.inf))
+        spans = {grid.cells_spanned(length) for length in near}
+        possible = {euler_sensitivity(k, unit.neighbours, *grid.shape) for k in spans}
+        if len(fields["spending"]) != 1:
+            raise ReleaseFileError("it spent in parts what its method spends at once")
+    if fields["sensitivity"] not in possible:
+        raise ReleaseFileError("its sensitivity is not that of its bound and neighbour relation")
+    for _, share in fields["spending"]:
+        scale_for(share, fields["sensitivity"])
 
 
 def _whole(values: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -224,7 +245,7 @@ def _measurements(entries: Entries, known: Catalogue, statement: Statement) -> M
     levels = _measured_levels(strategy)
     noisy = {i: value[level == i] for i in levels}
     shares = dict(zip(levels, (share for _, share in statement.fields["spending"]), strict=True))
-    factor = statement.fields["privacy_unit"].sensitivity_factor
-    if factor != statement.fields["sensitivity"]:
-        raise ReleaseFileError("its sensitivity is not that of its neighbour relation")
-    return measurements_of(tree, strategy, noisy, shares, factor)
+    weights = {**dict(enumerate(strategy.weights)), MIX: strategy.mix}
+    if len({shares[i].epsilon / weights[i] for i in levels if weights[i]}) > 1:
+        raise ReleaseFileError("what it spent is not in proportion to its strategy's weights")
+    return measurements_of(tree, strategy, noisy, shares, statement.fields["sensitivity"])

@@ -9,6 +9,7 @@ nothing. Seal and checksum find damage, not forgery: whoever alters a file on pu
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,8 +53,15 @@ _ENTRY_TYPES = {
 }
 
 
-def save(release: Release, path: Path | str) -> None:
-    """Write a release to a file, whole or not at all; see `Release.save`."""
+class _ForeignFileError(ReleaseFileError):
+    """The file is none of dpregions, as far as can be seen."""
+
+
+def save(release: Release, path: Path | str, *, fresh: bool = False) -> str:
+    """Write a release to a file, whole or not at all; return the SHA-256 of its bytes.
+
+    With `fresh`, a file that is there is not replaced: FileExistsError. See `Release.save`.
+    """
     import pyarrow.parquet as pq
 
     target = Path(path)
@@ -63,11 +71,15 @@ def save(release: Release, path: Path | str) -> None:
         raise InputError(f"there is no folder {target.absolute().parent}: make it first")
     table, metadata = _table(release)
     options = {"compression": "zstd", "store_schema": False, "write_page_checksum": True}
-    with replacing(target) as part:
+    with replacing(target, fresh=fresh) as part:
         with pq.ParquetWriter(part, table.schema, use_dictionary=["kind"], **options) as writer:
             writer.write_table(table)
             writer.add_key_value_metadata(metadata)
         seal(part)
+        # Of what was written here: another process may replace the file at any time.
+        with open(part, "rb") as written:
+            digest = hashlib.file_digest(written, "sha256").hexdigest()
+    return digest
 
 
 def seal(path: Path) -> None:
@@ -131,6 +143,11 @@ def _refusing(path: Path) -> Iterator[None]:
         yield
     except NewerFormatError as error:
         raise ReleaseFileError(f"{path}: {error}") from None
+    except _ForeignFileError as error:
+        raise ReleaseFileError(
+            f"{path} is no release file: {error}. Regions become a release by 'dpregions release'; "
+            f"if it was one, {remedy}"
+        ) from None
     except ReleaseFileError as error:
         raise ReleaseFileError(f"{path} is not a whole release: {error}; {remedy}") from None
     except DPRegionsError as error:
@@ -218,9 +235,13 @@ def _read(raw: Any) -> tuple[Statement, Columns]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    _check_seal(raw)
+    _footer_start(raw)  # no need to read all of what is no Parquet file
+    raw.seek(0)
+    data = raw.read()  # once: Arrow sees the very bytes that were checked
+    _check_seal(io.BytesIO(data))
     limits = {"thrift_string_size_limit": _FOOTER_LIMIT, "thrift_container_size_limit": 1 << 20}
-    source = pa.PythonFile(raw, "r")
+    limits["pre_buffer"] = False
+    source = pa.BufferReader(data)
     metadata = pq.ParquetFile(source, **limits).metadata
     text, catalogue = _texts(metadata.metadata or {})
     fields = read_statement(text)
@@ -233,7 +254,7 @@ def _read(raw: Any) -> tuple[Statement, Columns]:
         page_checksum_verification=True,
         **limits,
     )
-    columns = _read_columns(file.read(), statement.grid, catalogue)
+    columns = _read_columns(file.read(use_threads=False), statement.grid, catalogue)
     if checksum_of(fields, columns) != statement.checksum:
         raise ReleaseFileError("its checksum does not fit: it was damaged or altered")
     return statement, columns
@@ -241,7 +262,7 @@ def _read(raw: Any) -> tuple[Statement, Columns]:
 
 def _footer_start(file: Any) -> int:
     """Return where a Parquet file's footer begins, once it can be one."""
-    size = os.fstat(file.fileno()).st_size
+    size = file.seek(0, os.SEEK_END)
     file.seek(0)
     head = file.read(4)
     file.seek(max(size - 8, 0))
@@ -272,18 +293,17 @@ def _check_seal(file: Any) -> None:
     start = footer - len(SEAL) - hashlib.sha256().digest_size
     file.seek(max(start, 0))
     if start < 4 or file.read(len(SEAL)) != SEAL:
-        raise ReleaseFileError("it is a Parquet file, but dpregions did not write it")
+        raise _ForeignFileError("it is a Parquet file without the seal of a release")
     sealed = file.read(footer - start - len(SEAL))
     if _digest(file, start, footer) != sealed:
         raise ReleaseFileError("its bytes do not fit its seal: it was damaged or altered")
-    file.seek(0)
 
 
 def _texts(metadata: dict[bytes, bytes]) -> tuple[str, str | None]:
     """Return the statement and the catalogue, neither longer than they may be."""
     found = {key.decode(errors="replace"): value for key, value in metadata.items()}
     if STATEMENT not in found:
-        raise ReleaseFileError(f"it is a Parquet file without the metadata {STATEMENT!r}")
+        raise _ForeignFileError(f"it is a Parquet file without the metadata {STATEMENT!r}")
     limits = {STATEMENT: STATEMENT_LIMIT, CATALOGUE: CATALOGUE_LIMIT}
     for name, data in found.items():
         if name not in limits or len(data) > limits[name]:

@@ -13,10 +13,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, get_args
 
 from dpregions.buckets import Alphabet
+from dpregions.crs import crs_label, unit_label
 from dpregions.errors import ReleaseFileError
 from dpregions.grid import Grid
 from dpregions.hierarchy import Grouping, Level
-from dpregions.privacy import Budget, PrivacyUnit
+from dpregions.privacy import MOST_DIGITS, Budget, PrivacyUnit
 from dpregions.strategy import Strategy
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ LIMIT = 1 << 20
 
 _MOST_LEVELS = 16
 _MOST_BLOCK = 1 << 30
-_FRACTION = re.compile(r"[0-9]{1,700}(/[0-9]{1,700})?")
+_LONGEST_LINE = 500
+_FRACTION = re.compile(rf"[0-9]{{1,{MOST_DIGITS}}}(/[0-9]{{1,{MOST_DIGITS}}})?")
 
 
 class NewerFormatError(ReleaseFileError):
@@ -127,6 +129,8 @@ def parse_statement(found: dict[str, Any]) -> Statement:
         "checksum": str,
     }
     _check_fields(found, wanted, "its statement", optional=("strategy",))
+    for name in ("software_version", "noise", "ledger_entry"):
+        _one_line(found[name], name)
     _one_of(found["partition"], ("grid",), "partition")
     _one_of(found["method"], ("footprint", "paper"), "method")
     _one_of(found["oversize"], ("shrink", "drop"), "oversize")
@@ -200,12 +204,15 @@ def _grid(found: dict[str, Any]) -> Grid:
     # PROJJSON has a type; without one pyproj would read the fields as options of PROJ.
     if crs is not None and not (isinstance(crs, dict) and isinstance(crs.get("type"), str)):
         raise ReleaseFileError("its CRS is no PROJJSON")
-    return Grid.from_json(json.dumps(found))
+    grid = Grid.from_json(json.dumps(found))
+    if grid.crs is not None:
+        _one_line(grid.crs.name + crs_label(grid.crs) + unit_label(grid.crs), "CRS")
+    return grid
 
 
 def _spent(part: Any) -> tuple[str, Budget]:
     _check_fields(part, {"what": str, "epsilon": str}, "what it spent")
-    return part["what"], _budget(part["epsilon"])
+    return _one_line(part["what"], "spending"), _budget(part["epsilon"])
 
 
 def _budget(text: str) -> Budget:
@@ -223,6 +230,13 @@ def _check_fields(
         missing = name in optional and found[name] is None
         if not missing and type(found[name]) is not kind:
             raise ReleaseFileError(f"{what} has a {name} that is no {kind.__name__}")
+
+
+def _one_line(text: str, name: str) -> str:
+    """Refuse text that would do more on a terminal than be read."""
+    if not text.isprintable() or len(text) > _LONGEST_LINE:
+        raise ReleaseFileError(f"its {name} is no line of printable text")
+    return text
 
 
 def _one_of(value: str, options: tuple[str, ...], name: str) -> None:

@@ -204,11 +204,14 @@ class Release:
         return selection.wrap(low), selection.wrap(high)
 
     def answers(self, selection: Selection, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
-        """Return `count`, `low` and `high` (unless covert) and `exact`, one a selected query."""
+        """Return `count`, `low` and `high` (unless covert), `rectangle`, one a selected query.
+
+        `rectangle` says that the query's cells form one, so that no region counts twice.
+        """
         found: dict[str, NDArray[Any]] = {"count": self._sums("counts", selection)}
         if self.signed is not None:
             found["low"], found["high"] = self._bounds(selection, confidence)
-        return found | {"exact": selection.exact}
+        return found | {"rectangle": selection.exact}
 
     def _bounds(self, selection: Selection, confidence: float) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the ends of the intervals of selected queries."""

@@ -166,6 +166,7 @@ class Terms:
     def __post_init__(self) -> None:
         check_grid(self.grid)
         object.__setattr__(self, "budget", Budget(self.epsilon))
+        self.budget.refuse_long()
         if self.method not in METHODS:
             known = " or ".join(map(repr, METHODS))
             raise PrivacyError(f"method={self.method!r} is unknown: use {known}")

@@ -17,29 +17,54 @@ SECRET, PUBLIC = 0o600, 0o644
 
 
 @contextmanager
-def replacing(path: Path | str, *, mode: int = PUBLIC) -> Iterator[Path]:
+def replacing(path: Path | str, *, mode: int = PUBLIC, fresh: bool = False) -> Iterator[Path]:
     """Give a temporary path to write; put it in place of `path` when all went well.
 
     The data reach the disk before the new name does. After an error nothing is left behind,
     and what was at `path` stays. The temporary file keeps the suffix of `path`, which some
-    writers choose their format by.
+    writers choose their format by. With `fresh`, a file that is at `path` by then is never
+    replaced: FileExistsError.
     """
     path = Path(path)
-    handle, name = tempfile.mkstemp(
-        dir=path.absolute().parent, prefix=f".{path.name}.", suffix=f".part{path.suffix}"
-    )
-    os.close(handle)
-    part = Path(name)
+    part = _part_of(path)
     try:
         yield part
         with open(part, "rb+") as written:
             os.fsync(written.fileno())
         os.chmod(part, mode if mode == SECRET else mode & ~_umask())
-        os.replace(part, path)
+        _put(part, path, fresh)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
     _sync_folder(path.absolute().parent)
+
+
+def try_out(path: Path | str) -> None:
+    """Fail as `replacing` would where its folder or its name cannot be written."""
+    _part_of(Path(path)).unlink()
+
+
+def _part_of(path: Path) -> Path:
+    handle, name = tempfile.mkstemp(
+        dir=path.absolute().parent, prefix=f".{path.name}.", suffix=f".part{path.suffix}"
+    )
+    os.close(handle)
+    return Path(name)
+
+
+def _put(part: Path, path: Path, fresh: bool) -> None:
+    """Give a written file its name; a fresh one only if nobody has it."""
+    if fresh:
+        try:
+            os.link(part, path)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links: take the name first
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        else:
+            part.unlink()
+            return
+    os.replace(part, path)
 
 
 def _umask() -> int:
