@@ -75,11 +75,23 @@ def release(city):
 
 def test_a_rectangle_is_answered_as_the_library_does(city, release):
     done = run("query", city, -1500, -1000.5, 1e3, "0", "--json")
-    assert done.code == 0 and done.stderr == ""
+    assert done.code == 0
     answer = json.loads(done.stdout)
     assert answer["count"] == release.count(-1500, -1000.5, 1e3, 0)
     assert (answer["low"], answer["high"]) == release.interval(-1500, -1000.5, 1e3, 0)
     assert answer["rectangle"] is True and answer["confidence"] == 0.95
+
+
+def test_a_rectangle_that_cuts_cells_says_what_it_is_about(city):
+    size = GRID.cell_size
+    whole = run("query", city, *GRID.cell_bounds(0, 1, 0, 1))
+    assert whole.stderr == ""
+    cut = run("query", city, GRID.xmin + 1, GRID.ymin, GRID.xmin + size + 1, GRID.ymin + size)
+    x, y = GRID.xmin, GRID.ymin
+    bounds = f"{x:.10g} {y:.10g} {x + 2 * size:.10g} {y + size:.10g}"
+    assert cut.stderr == f"dpregions: note: about the whole cells it touches, {bounds}\n"
+    beyond = run("query", city, GRID.xmin - 9e4, GRID.ymin - 9e4, GRID.xmax + 9e4, GRID.ymax + 9e4)
+    assert beyond.stderr == ""
 
 
 def test_people_read_three_lines(city, release):

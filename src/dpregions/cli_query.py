@@ -25,6 +25,8 @@ from dpregions.whole_files import replacing
 if TYPE_CHECKING:
     import geopandas
 
+    from dpregions.grid import Grid
+    from dpregions.queries import Selection
     from dpregions.releases import Release
 
 BOUNDS = ("xmin", "ymin", "xmax", "ymax")
@@ -63,7 +65,8 @@ def query(
 ) -> None:
     """Count the regions that touch a rectangle, with an interval for the true count.
 
-    Bounds are in the release's own CRS unless --crs says otherwise.
+    Bounds are in the release's own CRS unless --crs says otherwise. What
+    cuts through cells is answered about the whole cells it touches.
     Rectangles and polygons of a file come back as the same rows with count,
     low, high, and whether their cells form a rectangle: if not, a region
     may count twice.
@@ -111,7 +114,37 @@ def _answers(release: Release, query: tuple[Any, ...], crs: str | None, confiden
 
     with in_options(), notes():
         selection = select(release.grid, query, crs)
-        return {k: v.tolist() for k, v in release.answers(selection, confidence).items()}
+        found = release.answers(selection, confidence)
+        if len(query) == 4:
+            _say_enlarged(release.grid, query, selection, reprojected=crs is not None)
+        return {k: v.tolist() for k, v in found.items()}
+
+
+def _say_enlarged(
+    grid: Grid, query: tuple[Any, ...], selection: Selection, *, reprojected: bool
+) -> None:
+    """Say on stderr when an answer is about more than was asked: whole cells are counted."""
+    import numpy as np
+
+    inside = (selection.ranges[0] <= selection.ranges[1]) & (
+        selection.ranges[2] <= selection.ranges[3]
+    )
+    row0, row1, col0, col1 = selection.ranges[:, inside]
+    answered = np.array(grid.cell_bounds(row0, row1, col0, col1))
+    xmin, ymin, xmax, ymax = np.array(query, np.float64).reshape(4, -1)[:, inside]
+    low = np.maximum(xmin, grid.xmin), np.maximum(ymin, grid.ymin)
+    high = np.minimum(xmax, grid.xmax), np.minimum(ymax, grid.ymax)
+    enlarged = (answered != np.array([*low, *high])).any(axis=0) | reprojected
+    n = int(enlarged.sum())
+    if n and inside.size == 1:
+        bounds = " ".join(f"{bound:.10g}" for bound in answered[:, 0])
+        typer.echo(f"dpregions: note: about the whole cells it touches, {bounds}", err=True)
+    elif n:
+        typer.echo(
+            f"dpregions: note: {n} of {inside.size} rectangles cut through cells: their answers "
+            f"are about the whole cells they touch",
+            err=True,
+        )
 
 
 @contextmanager
