@@ -185,8 +185,11 @@ def _publish(
     paid = {"user_id": asked["user_id"], "ledger": book, "dataset": dataset}
     with stages() as stage:
         stage("opening the source")
-        with open_regions(source, **asked) as regions:
-            stage("counting, noise and fit")
+
+        def progress(done: float) -> None:
+            stage(f"reading, {done:.0%}" if done < 1 else "counting, noise and fit")
+
+        with open_regions(source, progress=progress, **asked) as regions:
             made = make(regions, area, **terms, **paid)
         stage("saving")
         return made, *save(made)
