@@ -389,3 +389,10 @@ def test_help_has_an_example():
     assert "Example: dpregions release regions.parquet -o city.parquet" in " ".join(
         run("release", "--help").stdout.split()
     )
+
+
+def test_a_release_is_not_written_under_the_name_of_another_format(folder):
+    done = publish(*PAID, out="city.csv")
+    assert done.exit_code == 2 and spent() == 0
+    assert "a release is a Parquet file" in done.stderr
+    assert not Path("city.csv").exists()

@@ -254,6 +254,8 @@ def _read_workload(text: str) -> list[Any]:
 def _refuse_output(output: Path, inputs: list[Path], overwrite: bool) -> None:
     """Refuse an output that cannot be written, before any budget is spent on it."""
     refuse_output(output, inputs)
+    if output.suffix.lower() not in (".parquet", ".pq"):
+        raise InputError(f"--output {output}: a release is a Parquet file, name it so: x.parquet")
     if output.exists() and not overwrite:
         raise InputError(
             f"--output {output} is there already, and may be a release that budget was spent on: "

@@ -338,7 +338,8 @@ def _refuse(account: Account, budget: Budget, promise: PrivacyUnit) -> None:
         raise OverBudgetError(
             f"over budget: data set {account.dataset!r} has a total epsilon of "
             f"{short_text(account.total)}, of which {short_text(account.spent)} is spent and "
-            f"{short_text(account.remaining)} remains; {budget} was asked for"
+            f"{short_text(account.remaining)} remains; {budget} was asked for: ask for less, "
+            f"or raise the total if you can answer for it ('dpregions budget set-total')"
         )
 
 
