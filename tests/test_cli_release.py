@@ -163,8 +163,8 @@ def test_rows_and_trajectories_have_accounts_of_their_own(folder, regions):
     save_regions(trips, Path("trips.parquet"))
     ledger.create("trips", 1, unit="trajectory")
     paid = ("--ledger", "city.ledger", "--dataset", "trips")
-    assert publish(*paid, source="trips.parquet", out="trips.out").exit_code == 0
-    assert dpr.load("trips.out").unit == "trajectory"
+    assert publish(*paid, source="trips.parquet", out="trips_out.parquet").exit_code == 0
+    assert dpr.load("trips_out.parquet").unit == "trajectory"
     assert spent() == 0
 
 
