@@ -21,4 +21,5 @@ def run(*args):
         pytest.raises(SystemExit) as ended,
     ):
         cli.main()
-    return SimpleNamespace(exit_code=ended.value.code, stdout=out.getvalue(), stderr=err.getvalue())
+    said = {"stdout": out.getvalue(), "stderr": err.getvalue()}
+    return SimpleNamespace(exit_code=ended.value.code, output="".join(said.values()), **said)

@@ -1,32 +1,18 @@
 """The command `plan`: what it prints, draws, refuses, and that it reads no data."""
 
-import io
 import json
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
-from types import SimpleNamespace
-from unittest import mock
+from functools import partial
 
 import pytest
 
-from dpregions import Grid, cli
+import command_line
+from dpregions import Grid
 from dpregions.planning import plan, square_grids
 from dpregions.study import rehearsal
 
-
-def run(*args):
-    """Run the whole command line, which owns the messages and exit codes of errors."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        mock.patch.object(sys, "argv", ["dpregions", "plan", *map(str, args)]),
-        redirect_stdout(out),
-        redirect_stderr(err),
-        pytest.raises(SystemExit) as ended,
-    ):
-        cli.main()
-    said = {"stdout": out.getvalue(), "stderr": err.getvalue()}
-    return SimpleNamespace(exit_code=ended.value.code, output="".join(said.values()), **said)
+run = partial(command_line.run, "plan")
 
 
 @pytest.fixture(autouse=True)

@@ -1,12 +1,9 @@
 """The command `regions`: what it writes, says, refuses, and keeps to itself."""
 
-import io
 import json
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
-from types import SimpleNamespace
-from unittest import mock
+from functools import partial
 
 import geopandas
 import numpy as np
@@ -14,23 +11,12 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from dpregions import cli, whole_files
+import command_line
+from dpregions import whole_files
 from dpregions.fixes import UNIT_ATTRIBUTE, regions_from_fixes
 from dpregions.io.region_files import load_regions, save_regions
 
-
-def run(*args):
-    """Run the whole command line, which owns the messages and exit codes of errors."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        mock.patch.object(sys, "argv", ["dpregions", "regions", *map(str, args)]),
-        redirect_stdout(out),
-        redirect_stderr(err),
-        pytest.raises(SystemExit) as ended,
-    ):
-        cli.main()
-    said = {"stdout": out.getvalue(), "stderr": err.getvalue()}
-    return SimpleNamespace(exit_code=ended.value.code, output="".join(said.values()), **said)
+run = partial(command_line.run, "regions")
 
 
 @pytest.fixture
