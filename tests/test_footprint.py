@@ -35,7 +35,7 @@ from dpregions.privacy import Budget, scale_for
 from dpregions.regions import Bound, outlines_of
 from dpregions.releases import Release
 from dpregions.releasing import release_with
-from dpregions.strategy import Strategy, choose, default_sizes, workload_sizes
+from dpregions.strategy import Strategy, choose, default_sizes
 from dpregions.study.noise import StudyNoise
 
 UNIT_GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5)
@@ -242,24 +242,6 @@ def test_shares_of_the_budget_sum_to_it_exactly(epsilon, shape, i):
         for i, values in enumerate(release.measurements.measured.values)
         if values is not None
     ] + [len(release.measurements.measured.hierarchy.buckets.heights)] * bool(plan.mix)
-
-
-def test_footprints_are_joined_only_where_there_are_four_sizes():
-    def joins(side):
-        plans = strategy.candidates(side, 20, 20, shapes=True)
-        return [plan.mix for plan in plans if Level(1, "joined") in plan.levels]
-
-    assert joins(2) == [3, 3]  # and then the mix is measured too
-    assert joins(1) == joins(3) == joins(5) == []
-
-
-@pytest.mark.parametrize(("epsilon", "joined"), [(0.1, True), (1, False), (10, False)])
-def test_footprints_are_joined_where_noise_drowns_single_sizes(epsilon, joined):
-    known = catalogue(2, 1 << 20)
-    plan = strategy.choose(
-        known, 10, 10, epsilon=0.9 * epsilon, n_regions=9000.0, spent=0.1 * epsilon
-    )
-    assert (Level(1, "joined") in plan.levels) == joined
 
 
 def test_the_total_costs_a_small_share_and_comes_first():
@@ -573,13 +555,6 @@ def test_the_estimate_is_unbiased_but_for_shape(monkeypatch):
 # Workloads, and what is refused
 
 
-def test_sizes_of_a_workload_are_read_in_cells():
-    metres = dpr.Grid(0, 0, 500, 10, 20, crs="EPSG:32632")
-    assert workload_sizes(["2km"], metres) == [(4, 4)]
-    assert workload_sizes([("4km", "1km"), 1000, (600, 500.0)], metres) == [(2, 8), (2, 2), (1, 2)]
-    assert workload_sizes((5,), UNIT_GRID.from_bounds(0, 0, 5, 5, cell_size=1)) == [(5, 5)]
-
-
 @pytest.mark.parametrize(
     ("workload", "error", "words"),
     [
@@ -627,26 +602,6 @@ def test_a_workload_reaches_the_choice_and_its_release_keeps_every_promise(monke
     assert asked == [[(1, 1), (4, 5)]]
     assert_is_the_histogram_of_its_bodies(release)
     assert sum(budget.epsilon for _, budget in release.spending) == 1
-
-
-def test_the_choice_follows_the_workload():
-    """Some budget, grid and number of regions exist where small and large sizes differ."""
-    known = catalogue(3, 2 << 20)
-    chosen = {
-        size: choose(
-            known, 16, 16, epsilon=0.3, n_regions=30000.0, spent=0.02, sizes=[(size, size)]
-        )
-        for size in (1, 8)
-    }
-    assert chosen[1] != chosen[8]
-
-
-def test_default_sizes_fit_the_grid_and_end_with_all_of_it():
-    for shape in ((1, 1), (1, 9), (20, 20), (7, 3), (512, 512)):
-        sizes = default_sizes(*shape)
-        assert sizes[-1] == shape
-        assert all(1 <= h <= shape[0] and 1 <= w <= shape[1] for h, w in sizes)
-        assert len(set(sizes)) == len(sizes)
 
 
 @pytest.mark.parametrize(

@@ -2,57 +2,23 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpregions.buckets import Buckets
-from dpregions.catalogue import catalogue
+from dpregions.expectation import expected_letters
 from dpregions.hierarchy import (
     MIX,
     Hierarchy,
-    Level,
     Measured,
     combine,
     covert_fit,
-    expected_letters,
     query_variance,
     signed_fit,
 )
 from dpregions.strategy import candidates
-
-STEPS = 1 << 20
-TOTAL = Level(0, "all")
-LEAVES = Level(1, "letters")
-LEVELS = [
-    (TOTAL, LEAVES),
-    (TOTAL, Level(2, "all"), LEAVES),
-    (TOTAL, Level(2, "all"), Level(2, "classes"), LEAVES),
-    (TOTAL, Level(4, "all"), Level(2, "all"), Level(1, "all"), LEAVES),
-    (TOTAL, Level(4, "all"), Level(4, "classes"), Level(1, "classes"), LEAVES),
-    (TOTAL, Level(4, "all"), Level(1, "joined"), LEAVES),
-]
-
-
-@cache
-def buckets_of(shape=(3, 4), k=1, alphabet="sizes") -> Buckets:
-    known = catalogue(min(k + 1, max(shape)), k * STEPS)
-    return Buckets.of(known, alphabet, *shape)
-
-
-@cache
-def tree_of(i: int, shape=(3, 4), k=1, alphabet="sizes") -> Hierarchy:
-    return Hierarchy.of(buckets_of(shape, k, alphabet), LEVELS[i])
-
-
-def matrix(tree: Hierarchy, level: int) -> np.ndarray:
-    """The level as a matrix: one row a part, one column a bucket."""
-    rows = np.zeros((tree.sizes[level], len(tree.buckets)))
-    rows[tree.part[level], np.arange(len(tree.buckets))] = 1
-    return rows
+from trees import LEVELS, buckets_of, matrix, tree_of
 
 
 def measured_with(tree: Hierarchy, seed: int, used: tuple[bool, ...], counts=None) -> Measured:
@@ -301,27 +267,7 @@ def test_a_negative_total_is_an_empty_city():
     assert (signed_fit(alone, np.ones(len(tree.buckets))) < 0).all()
 
 
-# Expectation
-
-
-def test_expected_letters_follow_the_noisy_totals_of_letters():
-    tree = tree_of(0, (7, 7), 1)
-    letters = tree.buckets.letters
-    counts = np.where(letters == 2, 40.0, np.where(letters == 0, 10.0, 0.0))
-    values = tuple(matrix(tree, level) @ counts for level in range(2))
-    expected = expected_letters(Measured(tree, values, (1.0, 1.0)))
-    share = np.bincount(letters, expected) / expected.sum()
-    wanted = np.bincount(letters, counts) / counts.sum()
-    np.testing.assert_allclose(share, wanted, atol=0.02)
-    assert (expected > 0).all()
-
-
-def test_expected_letters_without_any_are_the_prior():
-    tree = tree_of(1)
-    values = (np.array([5.0]), np.ones(tree.sizes[1]), None)
-    expected = expected_letters(Measured(tree, values, (1.0, 1.0, np.inf)))
-    share = np.bincount(tree.buckets.letters, expected)
-    np.testing.assert_allclose(share, tree.buckets.weights)
+# Joined sizes
 
 
 def test_joined_footprints_of_one_and_two_cells_share_a_count_and_larger_ones_have_their_own():
@@ -332,30 +278,6 @@ def test_joined_footprints_of_one_and_two_cells_share_a_count_and_larger_ones_ha
     for one in range(len(buckets)):
         together = (cell == cell[one]) & small if small[one] else np.arange(len(buckets)) == one
         np.testing.assert_array_equal(part == part[one], together)
-
-
-@pytest.mark.parametrize(("variance", "atol"), [(1e-6, 1e-3), (1e9, 1e-3)])
-def test_letters_of_a_joined_count_are_shared_out_by_the_measured_mix_or_else_the_prior(
-    variance, atol
-):
-    tree = tree_of(5)
-    letters, weights = tree.buckets.letters, tree.buckets.weights
-    mix = 1000 * np.array([0.6, 0.1, 0.1, 0.2])
-    joined = np.bincount(tree.part[2], np.ones(len(letters)))
-    values = (np.array([1000.0]), None, joined, None)
-    measured = Measured(tree, values, (1.0, np.inf, 1.0, np.inf), mix, variance)
-    share = np.bincount(letters, expected_letters(measured))[:3]
-    wanted = mix[:3] if variance < 1 else weights[:3]
-    np.testing.assert_allclose(share / share.sum(), wanted / wanted.sum(), atol=atol)
-
-
-def test_a_mix_lost_in_noise_leaves_every_letter_something():
-    tree = tree_of(5)
-    values = (np.array([-5.0]), None, np.full(tree.sizes[2], -3.0), None)
-    measured = Measured(tree, values, (1.0, np.inf, 1.0, np.inf), np.full(4, -50.0), 4.0)
-    expected = expected_letters(measured)
-    assert np.isfinite(expected).all()
-    assert (expected > 0).all()
 
 
 # The variance of a query

@@ -23,13 +23,13 @@ from dpregions.bodies import Bodies, make_bodies
 from dpregions.buckets import Buckets, Footprints, refuse_too_many
 from dpregions.catalogue import catalogue
 from dpregions.errors import PrivacyError
+from dpregions.expectation import expected_buckets
 from dpregions.hierarchy import (
     MIX,
     Hierarchy,
     Measured,
     QueryVariance,
     covert_fit,
-    expected_letters,
     row_sums,
     signed_fit,
 )
@@ -87,7 +87,7 @@ class Measurements:
     @cached_property
     def expected(self) -> NDArray[np.float64]:
         """How much each bucket is expected to hold beforehand, up to a factor."""
-        return expected_letters(self.measured)
+        return expected_buckets(self.measured)
 
     @cached_property
     def fitted(self) -> NDArray[np.float64]:
@@ -107,8 +107,7 @@ class Measurements:
     @cached_property
     def finest(self) -> FinestParts | None:
         """The finest measured parts, where there is unmeasured detail below them."""
-        tree = self.measured.hierarchy
-        finest = max(i for i, values in enumerate(self.measured.values) if values is not None)
+        tree, finest = self.measured.hierarchy, self.measured.finest
         if finest == len(tree.levels) - 1:
             return None
         part, n = tree.part[finest], tree.sizes[finest]

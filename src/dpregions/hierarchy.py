@@ -33,7 +33,6 @@ _ROUNDS = 25
 _LEAST_SPREAD = 1e-3
 _DOUBT = 4.0
 _LEAST_VARIANCE = 1e-12
-_MIX_SPREAD, _LEAST_MIX = 0.5, 0.05
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ class Hierarchy:
         member[self.part[level]] = np.arange(len(self.buckets))
         block = self.levels[level].block or max(self.buckets.n_rows, self.buckets.n_cols)
         row, col = (place[member] // block * block for place in self.buckets.centres)
-        groups = _letter_groups(self.buckets, self.levels[level].letters)
+        groups = letter_groups(self.buckets, self.levels[level].letters)
         return row, col, groups[self.buckets.letters[member]]
 
     def sums(self, level: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -126,49 +125,16 @@ class Measured:
     mix: NDArray[np.float64] | None = None
     mix_variance: float = np.inf
 
+    @property
+    def finest(self) -> int:
+        """The finest level that was measured."""
+        return max(i for i, values in enumerate(self.values) if values is not None)
+
     def __post_init__(self) -> None:
         # Noise of a large epsilon has a variance that is 0 as a float: nothing to divide by.
         floored = tuple(max(variance, _LEAST_VARIANCE) for variance in self.variances)
         object.__setattr__(self, "variances", floored)
         object.__setattr__(self, "mix_variance", max(self.mix_variance, _LEAST_VARIANCE))
-
-
-def expected_letters(measured: Measured) -> NDArray[np.float64]:
-    """Return how much each bucket is expected to hold beforehand, up to a factor.
-
-    The catalogue's prior, or a measured mix of letters averaged with it, with each group of
-    letters weighed by its noisy total over the area at the finest level that tells letters
-    apart. Groups lost in the noise keep a little.
-    """
-    tree, buckets = measured.hierarchy, measured.hierarchy.buckets
-    weight = (_mix(measured) / np.diff(buckets.starts))[buckets.letters]
-    for level in range(len(tree.levels) - 1, -1, -1):
-        values = measured.values[level]
-        if values is None or tree.levels[level].letters == "all":
-            continue
-        group = _letter_groups(buckets, tree.levels[level].letters)[buckets.letters]
-        of_part = np.zeros(tree.sizes[level], np.int64)
-        of_part[tree.part[level]] = group
-        total = np.bincount(of_part, values)
-        noise = np.sqrt(np.bincount(of_part) * measured.variances[level])
-        total = np.maximum(total - 0.5 * noise, 0.25 * noise)
-        return weight * (total / np.bincount(group, weight))[group]
-    return weight
-
-
-def _mix(measured: Measured) -> NDArray[np.float64]:
-    """Return how much each letter is expected to hold, up to a factor.
-
-    Between the prior and a measured mix, by precision: real mixes stray from the prior's by
-    about half of each share.
-    """
-    prior = measured.hierarchy.buckets.weights
-    if measured.mix is None:
-        return prior
-    mean = prior / prior.sum() * max(float(measured.mix.sum()), 1.0)
-    own = (_MIX_SPREAD * mean) ** 2
-    best = (own * measured.mix + measured.mix_variance * mean) / (own + measured.mix_variance)
-    return np.maximum(best, _LEAST_MIX * mean)
 
 
 def combine(measured: Measured) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
@@ -342,14 +308,14 @@ def _parts(buckets: Buckets, level: Level) -> NDArray[np.int64]:
     if level.block == 0:
         return np.zeros(len(buckets), np.int64)
     row, col = buckets.centres
-    groups = _letter_groups(buckets, level.letters)
+    groups = letter_groups(buckets, level.letters)
     place = (row // level.block) * -(-buckets.n_cols // level.block) + col // level.block
     part = place * (int(groups.max()) + 1) + groups[buckets.letters]
     used = np.bincount(part) > 0
     return (np.cumsum(used) - 1)[part]
 
 
-def _letter_groups(buckets: Buckets, letters: Grouping) -> NDArray[np.int64]:
+def letter_groups(buckets: Buckets, letters: Grouping) -> NDArray[np.int64]:
     """Return the group of each letter: all one, classes of similar size, or each its own.
 
     Joined: footprints of one and of two cells together, since all of them touch the cell they

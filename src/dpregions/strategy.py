@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy as np
 from dpregions.bodies import Bodies
 from dpregions.buckets import LIMIT, Alphabet, Buckets
 from dpregions.errors import InputError
+from dpregions.expectation import expected_buckets
 from dpregions.hierarchy import (
     MIX,
     Grouping,
@@ -27,7 +29,6 @@ from dpregions.hierarchy import (
     Level,
     Measured,
     covert_fit,
-    expected_letters,
 )
 from dpregions.queries import signed_table
 
@@ -45,10 +46,15 @@ GOOD_ENOUGH = 0.05
 
 _PROXY_SIDE = 40
 _PROXY_REGIONS = 40_000
-_TRIALS, _MOST_TRIALS = 3, 12
-_TRIED_BUCKETS = 5_000
+_TRIALS, _MOST_TRIALS = 4, 12
+_TRIED_BUCKETS = 30_000
 _QUERIES = 48
 _MOST_PATTERNS = 1_000_000
+_STRAY = NormalDist(-0.5, 0.7)
+"""How far sizes stray from the prior's, in its standard deviations: real ones are mostly smaller,
+since a bound is set with room to spare."""
+_MOST_SPOTS = 0.4
+_GOLDEN = (5**0.5 - 1) / 2
 
 
 @dataclass(frozen=True)
@@ -74,15 +80,19 @@ sizes    2a1 1l9
 sizes    2a3 1l7
 sizes    4a1 2a3 1l6
 sizes    4a2 1a3 1l5
-sizes    2a10 1l0
-sizes    4a10 1l0
-sizes    4a5 2a5 1l0
+sizes    0l6 2a94 1l0
+sizes    0l6 4a94 1l0
+sizes    0l6 4a34 2a60 1l0
 """
 # Joining pays where noise drowns single sizes. Of nine sizes it took more than it gave: how they
 # share out differs too much from place to place.
 _PLANS_OF_FOUR_SIZES = """
 sizes    0l3 1j97 1l0
 sizes    0l3 4a0 1j97 1l0
+"""
+_PLANS_OF_MORE_SIZES = """
+sizes    0l6 1a94 1l0
+sizes    0l6 4a20 1a74 1l0
 """
 _PLANS_OF_MANY_SIZES = """
 sizes    2a4 2c6 1l0
@@ -103,8 +113,8 @@ _LETTERS: dict[str, Grouping] = {"a": "all", "j": "joined", "c": "classes", "l":
 
 def candidates(side: int, n_rows: int, n_cols: int, *, shapes: bool) -> list[Strategy]:
     """Return the strategies to choose from on a grid; `shapes`: those that measure them too."""
-    few, many = _PLANS_OF_FOUR_SIZES * (side == 2), _PLANS_OF_MANY_SIZES * (side > 3)
-    plans = _PLANS + few + many + _PLANS_OF_SHAPES * shapes
+    plans = _PLANS + _PLANS_OF_FOUR_SIZES * (side == 2) + _PLANS_OF_MORE_SIZES * (side > 2)
+    plans += _PLANS_OF_MANY_SIZES * (side > 4) + _PLANS_OF_SHAPES * shapes
     read = [_read(line, max(n_rows, n_cols)) for line in plans.split("\n") if line]
     return [plan for plan in dict.fromkeys(read) if any(plan.weights)]
 
@@ -179,7 +189,12 @@ def choose(
     # Small grids are quick to rehearse, and their few placements tell plans apart less well.
     trials = _TRIED_BUCKETS // (n_rows * n_cols * catalogue.side**2)
     trials = min(max(trials, _TRIALS), _MOST_TRIALS)
-    cities = [_city(catalogue, n_rows, n_cols, n, sizes, rng) for _ in range(trials)]
+    cities = []
+    for i in range(trials):
+        # Smaller and larger sizes, smooth and rough cities: spread evenly over what is likely.
+        stray = _STRAY.inv_cdf((i + 0.5) / trials)
+        spots = _MOST_SPOTS * ((i + 0.5) * _GOLDEN % 1.0)
+        cities.append(_city(catalogue, n_rows, n_cols, n, stray, spots, sizes, rng))
     best, least = None, np.inf
     for strategy in candidates(catalogue.side, n_rows, n_cols, shapes=shapes):
         error = _trial_error(strategy, cities, catalogue, n_rows, n_cols, eps, first)
@@ -206,7 +221,7 @@ def _trial_error(
         rng = np.random.default_rng(seed)
         counts = np.bincount(_numbers(buckets, city.bodies), city.bodies.times, len(buckets))
         measured = simulate(tree, counts, strategy.weights, epsilon, spent, rng, strategy.mix)
-        fitted = covert_fit(measured, expected_letters(measured))
+        fitted = covert_fit(measured, expected_buckets(measured))
         table = signed_table(buckets.expand(fitted))
         for i, (cells, truth) in enumerate(zip(city.queries, city.truth, strict=True)):
             scale = np.maximum(truth, 0.001 * counts.sum())
@@ -270,20 +285,19 @@ def _city(
     n_rows: int,
     n_cols: int,
     n: int,
+    stray: float,
+    spots: float,
     sizes: list[tuple[int, int]] | None,
     rng: np.random.Generator,
 ) -> _City:
-    """Make up a city: crowded districts, hot spots, shapes a little off the catalogue's.
+    """Make up a city: crowded districts, hot spots, sizes and shapes off the catalogue's.
 
     A hot spot is many bodies in one bucket, as around a station: real data are rougher than
-    any mixture of districts, and a strategy must not count on smoothness.
+    any mixture of districts, and a strategy must not count on smoothness; the share `spots` of
+    all bodies is in one. Nor on the prior's sizes: bodies are larger or smaller than it has
+    them by `stray` of its standard deviations.
     """
-    fits = (catalogue.heights <= n_rows) & (catalogue.widths <= n_cols)
-    filled = (np.diff(catalogue.spans[:, ::2], axis=2)[:, :, 0] + 1).clip(0).sum(axis=1)
-    share = filled / (catalogue.heights * catalogue.widths)
-    weight = catalogue.weights * catalogue.prior[catalogue.heights, catalogue.widths]
-    weight = fits * weight * np.exp(share)  # real shapes are not quite the prior's
-    pattern = rng.choice(len(weight), n, p=weight / weight.sum())
+    pattern = rng.choice(len(catalogue), n, p=_off_the_prior(catalogue, n_rows, n_cols, stray))
     extent = np.array([n_rows, n_cols])
     middles = extent * rng.normal(0.5, 0.22, (24, 2))
     width = rng.uniform(0.02, 0.08, 24)
@@ -292,7 +306,7 @@ def _city(
     near = middles[district] + extent * width[district, None] * rng.normal(size=(n, 2))
     wide = extent * rng.normal(0.5, 0.25, (n, 2))
     place = np.floor(np.where(rng.random((n, 1)) < 0.85, near, wide)).astype(np.int64)
-    spot = np.flatnonzero(rng.random(n) < 0.4)
+    spot = np.flatnonzero(rng.random(n) < spots)
     like = rng.integers(0, n, 1 + n // 40)[(rng.random(len(spot)) ** 2 * (n // 40)).astype(int)]
     pattern[spot], place[spot] = pattern[like], place[like]
     row = np.clip(place[:, 0], 0, n_rows - catalogue.heights[pattern])
@@ -303,6 +317,20 @@ def _city(
         _placements(h, w, n_rows, n_cols, rng) for h, w in (sizes or default_sizes(n_rows, n_cols))
     ]
     return _City(bodies, queries, [answers(table, cells) for cells in queries])
+
+
+def _off_the_prior(
+    catalogue: Catalogue, n_rows: int, n_cols: int, stray: float
+) -> NDArray[np.float64]:
+    """Return how often patterns occur where sizes and shapes are not quite the prior's."""
+    h, w = catalogue.heights, catalogue.widths
+    weight = catalogue.weights * catalogue.prior[h, w] * ((h <= n_rows) & (w <= n_cols))
+    size = (h + w).astype(np.float64)
+    mean = np.average(size, weights=weight)
+    spread = math.sqrt(np.average((size - mean) ** 2, weights=weight)) or 1.0
+    filled = (np.diff(catalogue.spans[:, ::2], axis=2)[:, :, 0] + 1).clip(0).sum(axis=1)
+    weight = weight * np.exp(stray * (size - mean) / spread + filled / (h * w))
+    return weight / weight.sum()
 
 
 def workload_sizes(workload: Any, grid: Grid) -> list[tuple[int, int]]:

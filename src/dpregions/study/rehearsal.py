@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from dpregions import footprint, paper, synthetic
 from dpregions.buckets import Buckets, Footprints
 from dpregions.errors import PrivacyError
-from dpregions.hierarchy import Hierarchy, combine, covert_fit, expected_letters
+from dpregions.expectation import expected_buckets
+from dpregions.hierarchy import Hierarchy, combine, covert_fit
 from dpregions.privacy import Budget, Neighbours, euler_sensitivity, scale_for
 from dpregions.regions import Bound, Outlines
 from dpregions.study.baselines import EulerAnswers, ExactData
@@ -166,7 +167,7 @@ class _Levels:
             return footprint.post_process(tree, self.strategy, noisy, shares, factor).counts
         # Of so many regions bodies would be made one by one, to round off less than one each.
         measured = footprint.measured_with(tree, noisy, shares, factor)
-        return tree.buckets.expand(covert_fit(measured, expected_letters(measured)))
+        return tree.buckets.expand(covert_fit(measured, expected_buckets(measured)))
 
     @cached_property
     def offs(self) -> NDArray[np.float64]:

@@ -1,0 +1,116 @@
+"""What each bucket is expected to hold, where that was not measured: prior, mix, surroundings.
+
+Only shares matter: how a measured count is to be split among the buckets below it. Sizes of
+footprints follow the public prior, or a noisy count of each over the area; places follow the
+density of regions around them, as the noisy counts have it. Nothing here sees exact data.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpregions.hierarchy import covert_fit, letter_groups
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dpregions.hierarchy import Measured
+
+_MIX_SPREAD, _LEAST_MIX = 1.0, 0.05
+_REACH = 0.35
+"""How far surroundings reach, in sides of the blocks that were measured."""
+_EVEN = 0.1
+"""Part of the mean density that every place is taken to have."""
+_ROUNDS = 3
+
+
+def expected_buckets(measured: Measured) -> NDArray[np.float64]:
+    """Return how much each bucket is expected to hold beforehand, up to a factor.
+
+    As `expected_letters` says, but within each of the finest measured parts by the density of
+    regions around each bucket, which neighbouring parts tell about: a block beside a crowded
+    one holds more towards it. Parts keep their sums, so what was measured is not used twice.
+    """
+    letters = expected_letters(measured)
+    tree, finest = measured.hierarchy, measured.finest
+    if finest in (0, len(tree.levels) - 1):
+        return letters
+    part, n = tree.part[finest], tree.sizes[finest]
+    around = _Surroundings(measured, _REACH * tree.levels[finest].block)
+    held = covert_fit(measured, letters)
+    if not held.any():
+        return letters
+    inside, share = np.bincount(part, held, n)[part], np.bincount(part, letters, n)[part]
+    even = around.smooth(letters) * (held.sum() / letters.sum())
+    found = letters
+    for _ in range(_ROUNDS):
+        dense = letters * (around.smooth(held) / even + _EVEN)
+        found = dense / np.bincount(part, dense, n)[part]
+        held = inside * found
+    return share * found
+
+
+class _Surroundings:
+    """Sums over what lies around buckets, nearer ones weighing more."""
+
+    def __init__(self, measured: Measured, reach: float) -> None:
+        buckets = measured.hierarchy.buckets
+        row, col = buckets.places
+        # Middles of footprints lie on cells, sides and corners: the lattice of half cells.
+        row = 2 * row + buckets.heights[buckets.letters] - 1
+        col = 2 * col + buckets.widths[buckets.letters] - 1
+        self._shape = 2 * buckets.n_rows - 1, 2 * buckets.n_cols - 1
+        self._at = row * self._shape[1] + col
+        self._down, self._across = (_bell(length, 2 * reach) for length in self._shape)
+
+    def smooth(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the weighted sum around each bucket."""
+        n_rows, n_cols = self._shape
+        lattice = np.bincount(self._at, values, n_rows * n_cols).reshape(self._shape)
+        return (self._down @ lattice @ self._across).ravel()[self._at]
+
+
+def _bell(n: int, reach: float) -> NDArray[np.float64]:
+    """Return weights between n places along a line, falling off as a normal density does."""
+    at = np.arange(n)
+    return np.exp(-0.5 * ((at[:, None] - at) / reach) ** 2)
+
+
+def expected_letters(measured: Measured) -> NDArray[np.float64]:
+    """Return how much each bucket is expected to hold beforehand, up to a factor.
+
+    The catalogue's prior, or a measured mix of letters averaged with it, with each group of
+    letters weighed by its noisy total over the area at the finest level that tells letters
+    apart. Groups lost in the noise keep a little.
+    """
+    tree, buckets = measured.hierarchy, measured.hierarchy.buckets
+    weight = (_mix(measured) / np.diff(buckets.starts))[buckets.letters]
+    for level in range(len(tree.levels) - 1, -1, -1):
+        values = measured.values[level]
+        if values is None or tree.levels[level].letters == "all":
+            continue
+        group = letter_groups(buckets, tree.levels[level].letters)[buckets.letters]
+        of_part = np.zeros(tree.sizes[level], np.int64)
+        of_part[tree.part[level]] = group
+        total = np.bincount(of_part, values)
+        noise = np.sqrt(np.bincount(of_part) * measured.variances[level])
+        total = np.maximum(total - 0.5 * noise, 0.25 * noise)
+        return weight * (total / np.bincount(group, weight))[group]
+    return weight
+
+
+def _mix(measured: Measured) -> NDArray[np.float64]:
+    """Return how much each letter is expected to hold, up to a factor.
+
+    Between the prior and a measured mix, by precision: real mixes stray from the prior's by
+    about as much as each share.
+    """
+    prior = measured.hierarchy.buckets.weights
+    if measured.mix is None:
+        return prior
+    mean = prior / prior.sum() * max(float(measured.mix.sum()), 1.0)
+    own = (_MIX_SPREAD * mean) ** 2
+    best = (own * measured.mix + measured.mix_variance * mean) / (own + measured.mix_variance)
+    return np.maximum(best, _LEAST_MIX * mean)

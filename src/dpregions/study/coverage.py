@@ -1,0 +1,87 @@
+"""How often the intervals of releases hold the true count, and how wide they are.
+
+Study on exact data: not a private release. Each release chooses what to measure anew, as it
+does in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpregions import footprint
+from dpregions.privacy import Budget, BudgetLike
+from dpregions.study.baselines import LABEL, EulerAnswers, ExactData
+from dpregions.study.noise import StudyNoise
+from dpregions.study.workloads import SHARES, rectangles
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def interval_coverage(
+    data: ExactData,
+    *,
+    epsilon: BudgetLike,
+    releases: int,
+    confidence: float = 0.95,
+    placements: int = 12,
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> pd.DataFrame:
+    """Return how often intervals of the footprint mechanism hold the true count, by size.
+
+    Parameters
+    ----------
+    data : ExactData
+    epsilon : number or Budget
+        For each release.
+    releases : int
+    confidence : float
+    placements : int
+        Rectangles of each size, anew for each release.
+    seed : int
+    progress : callable, optional
+        Told how many releases are done.
+
+    Returns
+    -------
+    pandas.DataFrame
+        By share of the area: `held` (share of intervals with the true count), `noisy` (share
+        whose noise part is over half of the width), `held_noisy` (of those), `width` (mean, in
+        regions) and `relative_width` (to the true count). Its attributes: `label`, and `plans`,
+        how often which levels were measured.
+    """
+    import pandas as pd
+
+    budget, rows, plans = Budget(epsilon), [], {}
+    for release in range(releases):
+        steps = footprint.run(
+            data.outlines, data.grid, data.bound, budget=budget, neighbours="add-remove",
+            noise=StudyNoise(int(np.random.default_rng([seed, release]).integers(2**62))),
+        )  # fmt: skip
+        measured = tuple(what for what, _ in steps.spending)
+        plans[measured] = plans.get(measured, 0) + 1
+        signed = EulerAnswers(steps.signed)
+        rng = np.random.default_rng([seed, release, 1])
+        for share in SHARES:
+            cells = rectangles(share, *data.grid.shape, placements, rng)
+            truth, middle = data.truth.answers(cells), signed.answers(cells)
+            noise, shape = footprint.rectangle_deviations(steps.measurements, cells)
+            width = footprint.half_widths(noise, shape, confidence)
+            of_noise = footprint.half_widths(noise, np.zeros_like(shape), confidence)
+            low, high = np.maximum(middle - width, 0), np.maximum(middle + width, 0)
+            held = (low <= truth) & (truth <= high)
+            found = zip(held, of_noise > width / 2, high - low, truth, strict=True)
+            rows += [(share, release, *values) for values in found]
+        if progress is not None:
+            progress(release + 1)
+    each = pd.DataFrame(rows, columns=["share", "release", "held", "noisy", "width", "truth"])
+    each["held_noisy"] = each["held"].where(each["noisy"])
+    by_size = each.groupby("share")
+    table = by_size[["held", "noisy", "held_noisy", "width"]].mean().astype(float)
+    table["relative_width"] = by_size["width"].mean() / by_size["truth"].mean()
+    table.attrs.update(label=LABEL, plans=plans)
+    return table
