@@ -7,7 +7,7 @@ does in use.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -56,7 +56,9 @@ def interval_coverage(
     """
     import pandas as pd
 
-    budget, rows, plans = Budget(epsilon), [], {}
+    budget = Budget(epsilon)
+    rows: list[tuple[Any, ...]] = []
+    plans: dict[tuple[str, ...], int] = {}
     for release in range(releases):
         steps = footprint.run(
             data.outlines, data.grid, data.bound, budget=budget, neighbours="add-remove",
