@@ -47,8 +47,8 @@ LARGE_EPSILON = 20
 """Above this an epsilon protects next to nothing, and a warning says so.
 
 exp(20) is 485 million: the odds of a guess about one person may grow that many times, from a draw
-out of a whole population to even. A count that gets all of it is published as it is but once in
-240 million times.
+out of a whole population to even. Noise changes a count that gets all of it once in 240 million
+times.
 """
 
 # An epsilon beyond these could be paid for, and its shares then not be written or read back.

@@ -191,7 +191,7 @@ class Terms:
         object.__setattr__(self, "bound", Bound.of(self.grid, self.max_diameter, self.oversize))
 
     def warn_of_odd(self, stacklevel: int) -> None:
-        """Warn of settings that protect or bound next to nothing; they look at public values."""
+        """Warn of public settings that protect or bound next to nothing."""
         warn_large([self.budget], stacklevel + 1)
         rows, cols = self.grid.shape
         if self.grid.in_cells(self.max_diameter, "max_diameter") ** 2 > rows**2 + cols**2:
