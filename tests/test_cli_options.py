@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import pytest
 
 from dpregions import Grid
-from dpregions.cli_options import read_grid, read_length, read_place
-from dpregions.errors import DPRegionsError, InputError
+from dpregions.cli_options import notes, read_grid, read_length, read_place
+from dpregions.errors import DPRegionsError, InputError, SettingWarning
 
 
 def test_a_grid_is_read_from_its_file_or_from_a_place(tmp_path):
@@ -17,6 +18,26 @@ def test_a_grid_is_read_from_its_file_or_from_a_place(tmp_path):
     file.write_text(grid.to_json())
     assert read_grid(file, None, None, None) == grid
     assert read_grid(None, "9,48.5", "4km", "1000") == grid
+
+
+def test_a_side_that_is_no_whole_number_of_cells_says_which_area_was_made(capsys):
+    read_grid(None, "9,48.5", "20km", "3km")
+    assert capsys.readouterr().err == (
+        "dpregions: note: --side 20km is no whole number of cells: the area is 21 km x 21 km with "
+        "cells of 3 km\n"
+    )
+    read_grid(None, "9,48.5", "2.1km", "0.7km")  # 3 cells as written, though not in binary
+    assert capsys.readouterr().err == ""
+
+
+def test_warnings_are_notes_in_words_of_options_also_where_the_work_fails(capsys):
+    def work():
+        warnings.warn("max_diameter='9km' is long", SettingWarning, stacklevel=1)
+        raise InputError("no")
+
+    with pytest.raises(InputError), notes():
+        work()
+    assert capsys.readouterr().err == "dpregions: note: --max-diameter '9km' is long\n"
 
 
 @pytest.mark.parametrize(

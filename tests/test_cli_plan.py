@@ -43,6 +43,19 @@ def test_the_command_prints_what_the_library_plans():
     assert result.stderr == ""
 
 
+def test_an_epsilon_that_hides_nothing_and_another_area_than_asked_for_are_noted():
+    public = PUBLIC | {"--epsilon": "1,20,30", "--cell": "4km,6km,7km", "--side": "20km"}
+    result = run(*options(public), "--method", "paper", "--query", "50%", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["rows"]
+    area, epsilon = result.stderr.splitlines()
+    assert area == (
+        "dpregions: note: --side 20km is no whole number of cells: the area is 24 km x 24 km with "
+        "cells of 6 km, 21 km x 21 km with cells of 7 km"
+    )
+    assert epsilon.startswith("dpregions: note: epsilon 30.0 protects next to nothing: above 20, ")
+
+
 def test_json_holds_the_rows_and_the_advice():
     more = ("--json", "--method", "footprint", "--target", "20%", "--query", "4km")
     result = run(*options(AREA | PUBLIC), *more)

@@ -90,8 +90,57 @@ def test_a_rectangle_that_cuts_cells_says_what_it_is_about(city):
     x, y = GRID.xmin, GRID.ymin
     bounds = f"{x:.10g} {y:.10g} {x + 2 * size:.10g} {y + size:.10g}"
     assert cut.stderr == f"dpregions: note: about the whole cells it touches, {bounds}\n"
+
+
+BEYOND = "beyond the area: only what lies inside is counted\n"
+
+
+def test_a_query_that_reaches_beyond_the_area_says_so(city, release):
     beyond = run("query", city, GRID.xmin - 9e4, GRID.ymin - 9e4, GRID.xmax + 9e4, GRID.ymax + 9e4)
-    assert beyond.stderr == ""
+    assert beyond.stderr == f"dpregions: note: the query reaches {BEYOND}"
+    assert beyond.stdout.startswith(f"count {release.count(*GRID.bounds)}\n")
+    assert run("query", city, *GRID.bounds).stderr == ""
+    dust = GRID.cell_size * 2.0**-30  # what arithmetic leaves is no reach
+    grown = (*np.array(GRID.bounds[:2]) - dust, *np.array(GRID.bounds[2:]) + dust)
+    assert run("query", city, *grown).stderr == ""
+
+
+@pytest.mark.parametrize("side", [0, 1, 2, 3])
+def test_each_side_of_the_area_may_be_crossed(city, side):
+    bounds = list(GRID.bounds)
+    bounds[side] += -500 if side < 2 else 500
+    assert BEYOND in run("query", city, *bounds).stderr
+
+
+def test_how_many_of_several_queries_reach_beyond_the_area(city, tmp_path):
+    shapes = [
+        shapely.box(-5000, -1000, 0, 0),  # cut
+        shapely.box(-1000, -1000, 0, 0),
+        shapely.Polygon([(0, 0), (9000, 0), (0, 9000)]),  # cut
+        shapely.box(1e5, 1e5, 2e5, 2e5),  # wholly outside, which is said by itself
+    ]
+    frame = geopandas.GeoDataFrame({"id": range(4)}, geometry=shapes, crs=GRID.crs)
+    for there in (frame, frame.to_crs(4326)):
+        there.to_parquet(tmp_path / "areas.parquet")
+        done = run("query", city, "--polygons", tmp_path / "areas.parquet", "--json")
+        assert f"dpregions: note: 2 of 4 queries reach {BEYOND}" in done.stderr
+        assert json.loads(done.stdout)[0].keys() == {"id", "count", "low", "high", "rectangle"}
+    rows = "xmin,ymin,xmax,ymax\n-5000,-1000,0,0\n-1000,-1000,0,0\n"
+    done = run("query", city, "--rectangles", "-", stdin=rows)
+    assert done.stderr == f"dpregions: note: 1 of 2 queries reach {BEYOND}"
+
+
+def test_degrees_without_their_crs_are_told_the_remedy(tmp_path):
+    grid = dpr.Grid.around(9.0, 48.5, side="4km", cell_size="1km")
+    given = {"epsilon": 1, "max_diameter": 1000, "user_id": None, "crs": grid.crs}
+    release_with(StudyNoise(0), [], grid, **given).save(tmp_path / "city.parquet")
+    degrees = ("8.99", "48.49", "9.01", "48.51")
+    done = run("query", tmp_path / "city.parquet", *degrees)
+    assert done.stdout.startswith("count 0\n")
+    assert "look like degrees: if they are, give --crs 'EPSG:4326'\n" in done.stderr
+    assert "degrees" not in run("query", tmp_path / "city.parquet", 0, 0, 0, 91).stderr
+    done = run("query", tmp_path / "city.parquet", *degrees, "--crs", "EPSG:4326")
+    assert "outside" not in done.stderr and "degrees" not in done.stderr
 
 
 def test_people_read_three_lines(city, release):

@@ -52,6 +52,21 @@ def spent():
     return Ledger("city.ledger").account("taxis").spent
 
 
+def test_odd_settings_are_noted_and_the_release_is_made(folder):
+    area = ("--around", "9.0,48.5", "--side", "10km", "--cell", "3km")
+    odd = ("--epsilon", "21", "--max-diameter", "17km", "--method", "paper")
+    done = publish(terms=(*odd, *area))
+    assert done.exit_code == 0, done.stderr
+    rounded, epsilon, bound, unrecorded = done.stderr.splitlines()
+    assert "the area is 12 km x 12 km with cells of 3 km" in rounded
+    assert epsilon.startswith("dpregions: note: epsilon 21.0 protects next to nothing")
+    assert bound.startswith(
+        "dpregions: note: --max-diameter '17km' is longer than the diagonal of the area, 16970.6 m:"
+    )
+    assert unrecorded.startswith("budget not recorded")
+    assert dpr.load("city.parquet").epsilon == 21
+
+
 def test_the_file_is_a_release_and_the_ledger_knows_it(folder):
     done = publish(*PAID)
     assert done.exit_code == 0, done.stderr

@@ -238,7 +238,7 @@ def test_a_target_that_the_least_epsilon_meets_says_that_less_may_do(few):
 def test_cells_larger_than_the_query_are_not_recommended(few):
     made = plan(
         square_grids("20km", ["1km", "2km"]),
-        **SMALL | {"epsilons": 50},
+        **SMALL | {"epsilons": 20},
         queries=["1km"],
         target=0.9,
     )
@@ -246,7 +246,7 @@ def test_cells_larger_than_the_query_are_not_recommended(few):
 
 
 def test_cells_that_enlarge_the_query_are_recommended_only_where_no_others_fit(few):
-    loose = SMALL | {"epsilons": 50}
+    loose = SMALL | {"epsilons": 20}
     both = plan(square_grids("20km", ["1km", "2km"]), **loose, queries=["5km"], target=0.9)
     assert both.recommendations[0].cell == "1 km"
     one = plan(square_grids("20km", ["2km"]), **loose, queries=["5km"], target=0.9)

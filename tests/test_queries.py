@@ -480,6 +480,35 @@ class TestWarnings:
             assert HIST.count(*query) == 0
         assert caught[0].filename == __file__  # the warning points at the caller
 
+    def test_numbers_that_look_like_degrees_are_told_the_remedy(self):
+        grid = Grid.around(9.0, 48.5, side="4km", cell_size="1km")
+        hist = EulerHistogram.from_regions([], grid, crs=4326)
+        remedy = "look like degrees: if they are, give crs='EPSG:4326'"
+        west, south, east, north = 8.99, 48.49, 9.01, 48.51
+        for query in [
+            (west, south, east, north),
+            ([west, west], south, east, [north, 48.5]),
+            (box(west, south, east, north),),
+        ]:
+            with pytest.warns(OutsideAreaWarning, match=remedy):
+                hist.count(*query)
+
+    def test_the_remedy_for_degrees_is_not_told_where_it_is_none(self):
+        grid = Grid.around(9.0, 48.5, side="4km", cell_size="1km")
+        hist = EulerHistogram.from_regions([], grid, crs=4326)
+        for counted, query, crs in [
+            (hist, (200, 0, 201, 1), None),  # no degrees
+            (hist, (0, 91, 1, 92), None),
+            (hist, ([9, grid.xmax + 9], 48, [10, grid.xmax + 10], 49), None),  # not all
+            (hist, (10, 50, 11, 51), "EPSG:4326"),  # read as degrees, and elsewhere
+            (hist, (geopandas.GeoSeries([box(9, 48, 10, 49)], crs=grid.crs),), None),
+            (HIST, (9, 9, 10, 10), None),  # a plane without a CRS
+            (hist, (Polygon(),), None),
+        ]:
+            with pytest.warns(OutsideAreaWarning) as caught:
+                counted.count(*query, crs=crs)
+            assert "degrees" not in str(caught[0].message)
+
     def test_how_many_of_several_lie_outside(self):
         with pytest.warns(OutsideAreaWarning, match="2 of 3 queries lie wholly outside"):
             answer = HIST.count([0, 9, 8], [0, 9, 8], [2, 10, 9], [2, 10, 9])

@@ -26,7 +26,9 @@ from dpregions.errors import (
     OutsideAreaWarning,
     PrivacyError,
     QueryError,
+    SettingWarning,
 )
+from dpregions.ledger import Ledger
 from dpregions.noise_law import sum_half_width, sum_tail
 from dpregions.privacy import Budget, PrivacyUnit, SystemNoise, scale_for
 from dpregions.queries import signed_table
@@ -767,3 +769,32 @@ def test_records_that_are_no_place_count_nowhere_and_nothing_is_said(recwarn, ca
     dpr.release(regions, GRID, epsilon=1, max_diameter=2)
     assert not recwarn.list
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"epsilon": Fraction(201, 10)}, r"epsilon 20\.1 protects next to nothing: .* 485 million"),
+        (
+            {"max_diameter": 6.41},
+            r"max_diameter=6\.41 is longer than the diagonal .* 6\.40312",
+        ),
+    ],
+)
+def test_a_setting_that_does_nothing_is_warned_of_and_allowed(changes, words):
+    arguments = {"epsilon": 1, "max_diameter": 2, "method": "paper"} | changes
+    with pytest.warns(SettingWarning, match=words) as caught:
+        assert dpr.release(town(), GRID, **arguments).private
+    assert [one.filename for one in caught] == [__file__]  # it points at the caller
+
+
+def test_the_largest_sensible_settings_pass_without_a_word():
+    dpr.release(town(), GRID, epsilon=20, max_diameter=6.403, method="paper")
+
+
+def test_an_odd_setting_is_warned_of_before_the_ledger_pays(tmp_path):
+    book = Ledger(tmp_path / "people.ledger")
+    book.create("rows", 100)
+    with pytest.raises(SettingWarning):  # tests make errors of warnings
+        dpr.release(town(), GRID, epsilon=50, max_diameter=2, ledger=book, dataset="rows")
+    assert book.account("rows").spent == 0

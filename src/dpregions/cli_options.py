@@ -9,7 +9,7 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
@@ -94,7 +94,22 @@ def read_grid(grid: Path | None, around: str | None, side: str | None, cell: str
         raise InputError(f"{', '.join(given)} needs {' and '.join(missing)} too")
     assert around is not None and side is not None and cell is not None
     lon, lat = read_place(around)
-    return Grid.around(lon, lat, side=read_length(side), cell_size=read_length(cell))
+    made = Grid.around(lon, lat, side=read_length(side), cell_size=read_length(cell))
+    say_area(side, [made])
+    return made
+
+
+def say_area(side: str, grids: Sequence[Grid]) -> None:
+    """Say which area was made where --side is no whole number of cells."""
+    from dpregions.planning_input import shown_area, shown_length
+
+    made = [
+        f"{shown_area(grid)} with cells of {shown_length(grid.cell_size, grid)}"
+        for grid in grids
+        if grid.in_cells(read_length(side)).denominator > 1
+    ]
+    if made:
+        say(f"--side {side} is no whole number of cells: the area is {', '.join(made)}")
 
 
 def _grid_of_release(text: str) -> str:
@@ -192,14 +207,18 @@ def read_epsilon(text: str) -> Fraction:
     return Fraction(parts[0]) / Fraction(parts[1])
 
 
+def say(note: str) -> None:
+    """Print a note, one line on stderr."""
+    typer.echo(f"dpregions: note: {note}", err=True)
+
+
 @contextmanager
 def notes() -> Iterator[None]:
-    """Print warnings as lines on stderr, without Python's file and line."""
-    with warnings.catch_warnings(record=True) as caught:
+    """Print warnings as notes that speak of options, as they come: also where the work fails."""
+    with warnings.catch_warnings():
         warnings.simplefilter("always")
+        warnings.showwarning = lambda message, *place, **more: say(option_words(str(message)))
         yield
-    for warning in caught:
-        typer.echo(f"dpregions: note: {warning.message}", err=True)
 
 
 def refuse_output(output: Path, inputs: list[Path]) -> None:

@@ -17,11 +17,13 @@ from dpregions.cli_options import (
     AsJson,
     GridFile,
     Side,
+    notes,
     progress_bar,
     read_epsilon,
     read_grid,
     read_length,
     read_place,
+    say_area,
 )
 from dpregions.errors import InputError
 
@@ -80,7 +82,7 @@ def plan(
         method=method,
         neighbours=neighbours,
     )
-    with progress_bar("rehearsing") as progress:
+    with notes(), progress_bar("rehearsing") as progress:
         made = planning.plan(grids, **public, progress=progress)
     if plot is not None:
         from dpregions.plots.plan import draw_plan
@@ -115,6 +117,7 @@ def _grids(grid: Path | None, around: str | None, side: str | None, cell: str | 
     sizes = [read_length(text) for text in _split(cell, "--cell")]
     length = read_length(side)
     found = square_grids(length, sizes, names=("--side", "--cell"))
+    say_area(side, found)
     if around is None:
         return found
     lon, lat = read_place(around)

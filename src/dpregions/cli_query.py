@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from dpregions.cli_options import AsJson, in_options, notes, refuse_output
+from dpregions.cli_options import AsJson, in_options, notes, refuse_output, say
 from dpregions.errors import InputError, QueryError
 from dpregions.whole_files import replacing
 
@@ -66,7 +66,8 @@ def query(
     """Count the regions that touch a rectangle, with an interval for the true count.
 
     Bounds are in the release's own CRS unless --crs says otherwise. What
-    cuts through cells is answered about the whole cells it touches.
+    cuts through cells is answered about the whole cells it touches; what
+    reaches beyond the area, about the part inside.
     Rectangles and polygons of a file come back as the same rows with count,
     low, high, and whether their cells form a rectangle: if not, a region
     may count twice.
@@ -115,9 +116,19 @@ def _answers(release: Release, query: tuple[Any, ...], crs: str | None, confiden
     with in_options(), notes():
         selection = select(release.grid, query, crs)
         found = release.answers(selection, confidence)
+        _say_cut(release.grid, selection)
         if len(query) == 4:
             _say_enlarged(release.grid, query, selection, reprojected=crs is not None)
         return {k: v.tolist() for k, v in found.items()}
+
+
+def _say_cut(grid: Grid, selection: Selection) -> None:
+    """Say when an answer is about less than was asked: nothing outside the area is counted."""
+    cut = selection.cut(grid)
+    n = int(cut.sum())
+    which = "the query reaches" if cut.size == 1 else f"{n} of {cut.size} queries reach"
+    if n:
+        say(f"{which} beyond the area: only what lies inside is counted")
 
 
 def _say_enlarged(
@@ -126,9 +137,7 @@ def _say_enlarged(
     """Say on stderr when an answer is about more than was asked: whole cells are counted."""
     import numpy as np
 
-    inside = (selection.ranges[0] <= selection.ranges[1]) & (
-        selection.ranges[2] <= selection.ranges[3]
-    )
+    inside = ~selection.outside
     row0, row1, col0, col1 = selection.ranges[:, inside]
     answered = np.array(grid.cell_bounds(row0, row1, col0, col1))
     xmin, ymin, xmax, ymax = np.array(query, np.float64).reshape(4, -1)[:, inside]
@@ -138,12 +147,11 @@ def _say_enlarged(
     n = int(enlarged.sum())
     if n and inside.size == 1:
         bounds = " ".join(f"{bound:.10g}" for bound in answered[:, 0])
-        typer.echo(f"dpregions: note: about the whole cells it touches, {bounds}", err=True)
+        say(f"about the whole cells it touches, {bounds}")
     elif n:
-        typer.echo(
-            f"dpregions: note: {n} of {inside.size} rectangles cut through cells: their answers "
-            f"are about the whole cells they touch",
-            err=True,
+        say(
+            f"{n} of {inside.size} rectangles cut through cells: their answers are about the whole "
+            f"cells they touch"
         )
 
 
@@ -159,9 +167,9 @@ def _in_lines(lines: list[int]) -> Iterator[None]:
 
 def _say_what_it_is(release: Release) -> None:
     if not release.private:
-        typer.echo("dpregions: note: NOT PRIVATE, a study's file: do not publish", err=True)
+        say("NOT PRIVATE, a study's file: do not publish")
     if release.signed is None:
-        typer.echo("dpregions: note: a covert release has no intervals, only counts", err=True)
+        say("a covert release has no intervals, only counts")
 
 
 def _refuse_options(bounds: list[str]) -> None:

@@ -65,6 +65,18 @@ def projected_crs(value: Any) -> CRS | None:
     return crs
 
 
+def degrees_remedy(crs: CRS | None, bounds: NDArray[np.float64]) -> str:
+    """Return what to do about rectangles outside a projected area that look like degrees.
+
+    Empty where they do not. `bounds` are rows of xmin, ymin, xmax and ymax.
+    """
+    if crs is None or not crs.is_projected:
+        return ""
+    if not (np.abs(bounds) <= np.array([[180], [90], [180], [90]])).all():
+        return ""
+    return "; the numbers look like degrees: if they are, give crs='EPSG:4326'"
+
+
 FAR = 20.0
 """Degrees beyond the area that a CRS is made for, where it is surely another place."""
 

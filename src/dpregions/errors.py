@@ -21,6 +21,7 @@ holds anything about a single record of the secret data.
 
     DPRegionsWarning (UserWarning)
     ├── LedgerWarning                 the ledger could not be told what became of a release
+    ├── SettingWarning                a public setting protects or bounds next to nothing
     ├── OutsideAreaWarning            a query lies wholly outside the grid's area: counts 0
     └── ApproximateCountWarning       a query's cells form no rectangle: the count is approximate
 """
@@ -91,6 +92,10 @@ class DPRegionsWarning(UserWarning):
 
 class LedgerWarning(DPRegionsWarning):
     """The ledger could not be told what became of a release; its debit stands."""
+
+
+class SettingWarning(DPRegionsWarning):
+    """A public setting is allowed but odd: an epsilon or a bound so large that it does nothing."""
 
 
 class OutsideAreaWarning(DPRegionsWarning):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from dpregions.crs import degrees_remedy
 from dpregions.errors import InputError, InputTypeError
 from dpregions.grid import Grid, check_grid, memory_bytes
 from dpregions.queries import (
@@ -162,8 +163,8 @@ class EulerHistogram:
         """Count the regions that touch a query. Exact for rectangles; secret.
 
         A query that is not a union of cells is enlarged to the cells it touches. Where those
-        form no rectangle the count is an approximation, and a warning says so. Wholly outside
-        the area: 0, with a warning.
+        form no rectangle the count is an approximation, and a warning says so. The part outside
+        the area is ignored; wholly outside: 0, with a warning.
 
         Parameters
         ----------
@@ -182,7 +183,8 @@ class EulerHistogram:
             bounds = checked_rectangle(*query)
             cells = self._grid.cell_range(*bounds)
             if cells[1] < cells[0] or cells[3] < cells[2]:
-                warn_outside("the query lies wholly outside the grid's area: 0 counted", 2)
+                remedy = degrees_remedy(self._grid.crs, np.array(bounds)[:, None])
+                warn_outside(f"the query lies wholly outside the grid's area: 0 counted{remedy}", 2)
             return signed_sum(self._table, *cells)
         selection = select(self._grid, query, crs)
         return selection.wrap(signed_sums(self._table, self._counts, selection))

@@ -24,7 +24,7 @@ from dpregions.planning_advice import (
     with_finer_epsilons,
 )
 from dpregions.planning_input import Query, shown_percent, square_grids
-from dpregions.privacy import NEIGHBOURS, BudgetLike, Neighbours, one_of
+from dpregions.privacy import NEIGHBOURS, BudgetLike, Neighbours, one_of, warn_large
 from dpregions.study.rehearsal import REHEARSED, Outcome, Trial
 
 if TYPE_CHECKING:
@@ -144,6 +144,7 @@ def plan(
     n_regions : int
         About how many regions there are; a public guess, not a count of the data.
     epsilons : number or several
+        Above 20 they protect next to nothing, and a `SettingWarning` says so.
     queries : iterable of float or str
         Sizes of queries: sides of squares (``"2km"``) or shares of the area (``"5%"``). A
         square is enlarged to whole cells.
@@ -178,6 +179,7 @@ def plan(
     one_of(neighbours, NEIGHBOURS, "neighbours")
     bound = given.read_bound(max_diameter, asked.grids, "max_diameter")
     budgets = given.read_epsilons(epsilons, "epsilons")
+    warn_large(budgets, stacklevel=2)
     sizes = given.read_queries(queries, asked.grids, "queries")
     aim = None if target is None else given.read_target(target, "target")
     # The search for a recommendation takes about as long again as the table.

@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
@@ -23,7 +24,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpregions.errors import InputTypeError, PrivacyError
+from dpregions.errors import InputTypeError, PrivacyError, SettingWarning
 from dpregions.lengths import exact
 
 IntArray: TypeAlias = NDArray[np.int64]
@@ -41,6 +42,14 @@ MIN_SCALE = 2.0**-40
 
 # Numbers further out than this have no use, and their floats have no inverse.
 _SMALLEST = Fraction(1, 10**300)
+
+LARGE_EPSILON = 20
+"""Above this an epsilon protects next to nothing, and a warning says so.
+
+exp(20) is 485 million: the odds of a guess about one person may grow that many times, from a draw
+out of a whole population to even. Noise changes a count that gets all of it once in 240 million
+times.
+"""
 
 # An epsilon beyond these could be paid for, and its shares then not be written or read back.
 MOST_DIGITS = 700
@@ -96,6 +105,18 @@ class Budget:
             raise PrivacyError("A budget is split by one weight or more, for example split(1, 3).")
         parts = [_positive(weight, "A weight of a split") for weight in weights]
         return tuple(Budget(self.epsilon * part / sum(parts)) for part in parts)
+
+
+def warn_large(budgets: Iterable[Budget], stacklevel: int) -> None:
+    """Warn of epsilons that protect next to nothing."""
+    if large := [str(budget) for budget in budgets if budget.epsilon > LARGE_EPSILON]:
+        warnings.warn(
+            f"epsilon {', '.join(large)} protects next to nothing: above {LARGE_EPSILON}, the odds "
+            f"of a guess about one person may grow more than {math.exp(LARGE_EPSILON) / 1e6:.0f} "
+            f"million times. Choose a smaller one, such as 1",
+            SettingWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 @dataclass(frozen=True, slots=True)

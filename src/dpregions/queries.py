@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.crs import crs_label, read_crs
+from dpregions.crs import crs_label, degrees_remedy, read_crs
 from dpregions.errors import (
     ApproximateCountWarning,
     CRSError,
@@ -50,12 +50,32 @@ class Selection:
         Of the answer; None where `index` rules. ``()`` is one number.
     index : pandas.Index or None
         Of the frame the queries came in.
+    bounds : float64 (4, n) or None
+        ``xmin, ymin, xmax, ymax`` of each query in the grid's CRS, NaN of an empty one; None
+        where cells were selected by their numbers.
     """
 
     ranges: NDArray[np.int64]
     masks: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
     shape: tuple[int, ...] | None = ()
     index: Any = None
+    bounds: NDArray[np.float64] | None = None
+
+    @property
+    def outside(self) -> NDArray[np.bool_]:
+        """Whether each query touches no cell of the area."""
+        row0, row1, col0, col1 = self.ranges
+        return (row1 < row0) | (col1 < col0)
+
+    def cut(self, grid: Grid) -> NDArray[np.bool_]:
+        """Return whether each query lies partly inside the area and partly outside."""
+        if self.bounds is None:
+            return np.zeros(self.outside.shape, np.bool_)
+        slack = grid.cell_size / (2 * STEPS)  # as close to a line counts as on it
+        xmin, ymin, xmax, ymax = self.bounds
+        beyond = (xmin < grid.xmin - slack) | (xmax > grid.xmax + slack)
+        beyond |= (ymin < grid.ymin - slack) | (ymax > grid.ymax + slack)
+        return np.asarray(beyond & ~self.outside)
 
     @property
     def exact(self) -> NDArray[np.bool_]:
@@ -115,7 +135,8 @@ def select(grid: Grid, query: tuple[Any, ...], crs: Any = None) -> Selection:
             f"a query is four numbers or arrays (xmin, ymin, xmax, ymax), or one geometry, "
             f"GeoSeries or GeoDataFrame; got {len(query)} arguments"
         )
-    _warn(selection)
+    bare = crs is None and getattr(query[0], "crs", None) is None
+    _warn(selection, grid, bare)
     return selection
 
 
@@ -150,8 +171,7 @@ def signed_sum(table: NDArray[Any], row0: int, row1: int, col0: int, col1: int) 
 
 def signed_sums(table: NDArray[Any], counts: NDArray[Any], selection: Selection) -> NDArray[Any]:
     """Return F - E + V over the inside of each query's cells."""
-    row0, row1, col0, col1 = selection.ranges
-    empty = (row1 < row0) | (col1 < col0)
+    empty = selection.outside
     row0, row1, col0, col1 = (np.where(empty, 0, v) for v in selection.ranges)
     top, right, left, bottom = 2 * row1 + 1, 2 * col1 + 1, 2 * col0, 2 * row0
     sums = table[top, right] - table[bottom, right] - table[top, left] + table[bottom, left]
@@ -176,14 +196,16 @@ def _inside(
     yield 1, odd, odd, beside[:-1] & beside[1:]
 
 
-def _warn(selection: Selection) -> None:
-    row0, row1, col0, col1 = selection.ranges
-    outside = int(((row1 < row0) | (col1 < col0)).sum())
+def _warn(selection: Selection, grid: Grid, bare: bool) -> None:
+    outside = int(selection.outside.sum())
     n = selection.ranges.shape[1]
     which = "the query lies" if n == 1 else f"{outside} of {n} queries lie"
     if outside:
+        bounds = selection.bounds if bare and outside == n else None
+        remedy = "" if bounds is None else degrees_remedy(grid.crs, bounds)
         warn_outside(
-            f"{which} wholly outside the grid's area (or empty): 0 counted there", stacklevel=4
+            f"{which} wholly outside the grid's area (or empty): 0 counted there{remedy}",
+            stacklevel=4,
         )
     if selection.masks:
         rough = len(selection.masks)
@@ -246,7 +268,7 @@ def _select_rectangles(grid: Grid, query: tuple[Any, ...], crs: Any) -> Selectio
 
         boxes = np.atleast_1d(shapely.box(*flat))
         return _select_shapes(grid, boxes, source, range(boxes.size), shape=shape)
-    return Selection(grid.cell_ranges(*flat), shape=shape)
+    return Selection(grid.cell_ranges(*flat), shape=shape, bounds=flat)
 
 
 def _select_geometries(grid: Grid, query: Any, crs: Any) -> Selection:
@@ -326,8 +348,9 @@ def _select_shapes(
         )
     ranges = np.zeros((4, shapes.size), np.int64)
     ranges[[1, 3]] = -1
+    bounds = shapely.bounds(shapes).T
     if boxes.any():
-        ranges[:, boxes] = grid.cell_ranges(*shapely.bounds(shapes[boxes]).T)
+        ranges[:, boxes] = grid.cell_ranges(*bounds[:, boxes])
     masks = {}
     for i in np.flatnonzero(~boxes):
         found = _touched(grid, shapes[i])
@@ -335,7 +358,7 @@ def _select_shapes(
             ranges[:, i], mask = found
             if not mask.all():
                 masks[int(i)] = mask
-    return Selection(ranges, masks, shape, index)
+    return Selection(ranges, masks, shape, index, bounds)
 
 
 def _reproject_shapes(

@@ -150,6 +150,9 @@ class Release:
     def count(self, *query: Any, crs: Any = None) -> Any:
         """Count the regions that touch a query, from the published whole numbers.
 
+        A query is enlarged to the cells it touches, and cut to the area: what lies outside is
+        ignored. Wholly outside the area: 0, with a warning.
+
         Parameters
         ----------
         *query

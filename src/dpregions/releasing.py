@@ -6,12 +6,15 @@ first draw of noise, and runs the mechanism. It never looks at what it counted.
 
 from __future__ import annotations
 
+import math
 import os
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dpregions import footprint, paper
-from dpregions.errors import InputError, PrivacyError
+from dpregions.crs import unit_label
+from dpregions.errors import InputError, PrivacyError, SettingWarning
 from dpregions.euler import EulerHistogram
 from dpregions.fixes import TRAJECTORY_KEYS, UNIT_ATTRIBUTE
 from dpregions.grid import Grid, check_grid
@@ -26,6 +29,7 @@ from dpregions.privacy import (
     euler_sensitivity,
     scale_for,
     sensitivity_factor,
+    warn_large,
 )
 from dpregions.regions import (
     Bound,
@@ -68,9 +72,11 @@ def release(
     grid : Grid
         The public area and cells, chosen without looking at the data.
     epsilon : number
-        The privacy loss, greater than 0.
+        The privacy loss, greater than 0. Above 20 it protects next to nothing, and a
+        `SettingWarning` says so.
     max_diameter : float or str
         The largest diameter of a region, in CRS units or as text ("2km"): public, enforced.
+        Beyond the diagonal of the area, a `SettingWarning` is issued.
     method : {"footprint", "paper"}
         The mechanism: noise on footprints (consistent, far smaller errors), or the pipeline
         of the paper.
@@ -122,6 +128,7 @@ def release(
         raise InputError(
             "ledger and dataset go together: give the ledger's path and the data set's name in it"
         )
+    terms.warn_of_odd(stacklevel=2)
     ids, unit = _protected(regions, user_id)
     if ledger is None or dataset is None:
         return _make(SystemNoise(), regions, ids, unit, terms)
@@ -182,6 +189,20 @@ class Terms:
         sizes = None if self.workload is None else workload_sizes(self.workload, self.grid)
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "bound", Bound.of(self.grid, self.max_diameter, self.oversize))
+
+    def warn_of_odd(self, stacklevel: int) -> None:
+        """Warn of public settings that protect or bound next to nothing."""
+        warn_large([self.budget], stacklevel + 1)
+        rows, cols = self.grid.shape
+        if self.grid.in_cells(self.max_diameter, "max_diameter") ** 2 > rows**2 + cols**2:
+            diagonal = math.hypot(rows, cols) * self.grid.cell_size
+            warnings.warn(
+                f"max_diameter={self.max_diameter!r} is longer than the diagonal of the area, "
+                f"{diagonal:.6g} {unit_label(self.grid.crs)}: the release is laid out for regions "
+                f"that may cover it all. Choose how large a region may be, from public knowledge",
+                SettingWarning,
+                stacklevel=stacklevel + 1,
+            )
 
 
 def _make(noise: NoiseSource, regions: Any, ids: Any, unit: Unit, terms: Terms) -> Release:
