@@ -27,7 +27,8 @@ from dpregions.arrow_regions import (
 )
 from dpregions.crs import crs_label, is_far, read_crs, reproject
 from dpregions.errors import CRSError, InputError, InputTypeError
-from dpregions.grid import REACH, STEPS, Grid
+from dpregions.grid import Grid
+from dpregions.lattice import REACH, STEPS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

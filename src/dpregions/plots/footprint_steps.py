@@ -19,8 +19,9 @@ from dpregions.buckets import Buckets, Footprints
 from dpregions.catalogue import Catalogue, catalogue
 from dpregions.errors import MissingExtraError
 from dpregions.euler import EulerHistogram
-from dpregions.grid import STEPS, Grid
+from dpregions.grid import Grid
 from dpregions.hierarchy import covert_fit
+from dpregions.lattice import STEPS
 from dpregions.regions import Bound, outlines_of
 from dpregions.releases import Release
 from dpregions.releasing import release_with
