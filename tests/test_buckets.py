@@ -39,6 +39,14 @@ def footprints(regions, grid, bound, side):
     return outlines, Footprints.of([outlines], *grid.shape, side)
 
 
+def drawn_regions(data):
+    """Public parameters of a release and regions for it, as hypothesis draws them."""
+    shape, ratio = data.draw(SHAPES), data.draw(RATIOS)
+    drawn = data.draw(st.lists(bodies(shape), min_size=1, max_size=5))
+    regions = geometries([[(x / STEPS, y / STEPS) for x, y in body] for body in drawn])
+    return *public(shape, ratio), regions
+
+
 def whole_grid(shape):
     return Selection(np.array([[0], [shape[0] - 1], [0], [shape[1] - 1]]))
 
@@ -46,18 +54,15 @@ def whole_grid(shape):
 @settings(max_examples=60)
 @given(st.data())
 def test_a_region_that_touches_the_area_is_in_exactly_one_bucket_and_others_in_none(data):
-    shape, ratio = data.draw(SHAPES), data.draw(RATIOS)
-    grid, bound, known = public(shape, ratio)
-    drawn = data.draw(st.lists(bodies(shape), min_size=1, max_size=5))
-    regions = geometries([[(x / STEPS, y / STEPS) for x, y in body] for body in drawn])
+    grid, bound, known, regions = drawn_regions(data)
     outlines, found = footprints(regions, grid, bound, known.side)
     ends = zip(outlines.offsets, outlines.offsets[1:], strict=False)
     rings = [outlines.xy[a:b].tolist() for a, b in ends if a < b]
-    arrays = touched(padded(rings), *shape) if rings else np.zeros((0, 1, 1))
+    arrays = touched(padded(rings), *grid.shape) if rings else np.zeros((0, 1, 1))
     inside = [array for array in arrays if array.any()]
     assert len(found.places) == len(inside)
     for alphabet in ALPHABETS:
-        buckets = Buckets.of(known, alphabet, *shape)
+        buckets = Buckets.of(known, alphabet, *grid.shape)
         numbers = buckets.numbers(found)
         assert numbers.shape == (len(inside),)
         assert ((numbers >= 0) & (numbers < len(buckets))).all()
@@ -79,12 +84,9 @@ def test_a_region_that_touches_the_area_is_in_exactly_one_bucket_and_others_in_n
 @settings(max_examples=40)
 @given(st.data())
 def test_the_bucket_of_a_region_depends_on_that_region_alone(data):
-    shape, ratio = data.draw(SHAPES), data.draw(RATIOS)
-    grid, bound, known = public(shape, ratio)
-    drawn = data.draw(st.lists(bodies(shape), min_size=1, max_size=5))
-    regions = geometries([[(x / STEPS, y / STEPS) for x, y in body] for body in drawn])
+    grid, bound, known, regions = drawn_regions(data)
     for alphabet in ALPHABETS:
-        buckets = Buckets.of(known, alphabet, *shape)
+        buckets = Buckets.of(known, alphabet, *grid.shape)
         together = buckets.numbers(footprints(regions, grid, bound, known.side)[1])
         apart = [buckets.numbers(footprints([r], grid, bound, known.side)[1]) for r in regions]
         assert all(len(numbers) <= 1 for numbers in apart)

@@ -17,11 +17,11 @@ import numpy as np
 from dpregions.bodies import Bodies
 from dpregions.buckets import Buckets, Footprints
 from dpregions.catalogue import Catalogue, catalogue
-from dpregions.errors import MissingExtraError
 from dpregions.euler import EulerHistogram
 from dpregions.grid import Grid
 from dpregions.hierarchy import covert_fit
 from dpregions.lattice import STEPS
+from dpregions.plots import blank_figure
 from dpregions.plots.numbered_grid import (
     FAINT,
     INK,
@@ -85,15 +85,10 @@ def draw_footprint_steps(path: Path | str) -> FootprintPicture:
     path : pathlib.Path or str
         The PNG to write. The noise is seeded, so the picture is always the same.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot") from None
-
+    figure = blank_figure(figsize=(13.5, 13.3))
     found = _steps()
     buckets, bodies = _buckets(), found.release.bodies
     assert bodies is not None
-    figure = Figure(figsize=(13.5, 13.3))
     figure.subplots_adjust(left=0.012, right=0.988, bottom=0.012, top=0.9, wspace=0.06, hspace=0.24)
     panels = figure.subplots(3, 3).ravel()
     for axes in panels[:8]:
@@ -367,13 +362,8 @@ def draw_catalogue(path: Path | str) -> Catalogue:
 
     Patterns with their witnesses, the likeliest of each footprint first. All of it is public.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot") from None
-
+    figure = blank_figure(figsize=(13.5, 5.2))
     known = catalogue(3, 2 * STEPS)
-    figure = Figure(figsize=(13.5, 5.2))
     axes = figure.add_axes((0.01, 0.01, 0.98, 0.97))
     across, y = 30.6, 0.0
     for line in _SHEET:

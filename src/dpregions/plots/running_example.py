@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions import paper
-from dpregions.errors import MissingExtraError
 from dpregions.euler import EulerHistogram
 from dpregions.grid import Grid
+from dpregions.plots import blank_figure
 from dpregions.plots.numbered_grid import (
     FAINT,
     INK,
@@ -57,12 +57,9 @@ def draw_running_example(path: Path | str) -> paper.PaperSteps:
     path : pathlib.Path or str
         The PNG to write. The noise is seeded, so the picture is always the same.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot") from None
     import shapely
 
+    figure = blank_figure(figsize=(13.5, 8.6))
     shapes = [shapely.Polygon(body) for body in BODIES]
     exact = EulerHistogram.from_regions(shapes, GRID, max_diameter=MAX_DIAMETER)
     sensitivity = paper.sensitivity(MAX_DIAMETER, GRID.cell_size)
@@ -70,7 +67,6 @@ def draw_running_example(path: Path | str) -> paper.PaperSteps:
         exact.counts, epsilon=EPSILON, sensitivity=sensitivity, noise=StudyNoise(SEED)
     )
 
-    figure = Figure(figsize=(13.5, 8.6))
     figure.subplots_adjust(left=0.012, right=0.988, bottom=0.02, top=0.85, wspace=0.05, hspace=0.27)
     panels = figure.subplots(2, 3).ravel()
     for axes in panels:
