@@ -1,4 +1,4 @@
-"""Releases by footprints for tests: seeded noise, fixed strategies, noise that is watched."""
+"""Releases by footprints for tests: made-up towns, fixed strategies, seeded noise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import shapely
 import dpregions as dpr
 from dpregions import footprint
 from dpregions.hierarchy import Level
-from dpregions.privacy import Budget
 from dpregions.releases import Release
 from dpregions.releasing import release_with
 from dpregions.strategy import Strategy
@@ -42,26 +41,3 @@ def study(regions=None, grid=UNIT_GRID, *, noise=None, **changes) -> Release:
 
 def fix_strategy(monkeypatch, plan: Strategy) -> None:
     monkeypatch.setattr(footprint, "choose", lambda *_, **__: plan)
-
-
-class Spy(StudyNoise):
-    """Seeded noise that remembers what it was asked for and what it gave."""
-
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
-        self.asked: list[tuple[np.ndarray, Budget, int, np.ndarray]] = []
-
-    def add(self, values, *, epsilon, sensitivity):
-        noisy = super().add(values, epsilon=epsilon, sensitivity=sensitivity)
-        self.asked.append((values.copy(), epsilon, sensitivity, noisy))
-        return noisy
-
-
-class Untouched:
-    """A source of noise that must not be asked."""
-
-    private = False
-    label = "none"
-
-    def add(self, values, *, epsilon, sensitivity):
-        raise AssertionError("noise was drawn")

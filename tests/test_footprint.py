@@ -16,16 +16,8 @@ from dpregions.errors import CRSError, InputError, InputTypeError, PrivacyError
 from dpregions.releases import Release
 from dpregions.strategy import choose
 from dpregions.study.noise import StudyNoise
-from footprint_releases import (
-    JOINED,
-    PLAIN,
-    SHAPES,
-    UNIT_GRID,
-    Untouched,
-    fix_strategy,
-    study,
-    town,
-)
+from footprint_releases import JOINED, PLAIN, SHAPES, UNIT_GRID, fix_strategy, study, town
+from watched_noise import Untouched
 
 # The release is the exact histogram of its bodies
 

@@ -14,7 +14,8 @@ from auditing import audit
 from dpregions.buckets import Buckets
 from dpregions.privacy import Budget
 from dpregions.study.noise import StudyNoise
-from footprint_releases import BLOCKS, PLAIN, Spy, fix_strategy, study
+from footprint_releases import BLOCKS, PLAIN, fix_strategy, study
+from watched_noise import Spy
 
 AUDIT_GRID = dpr.Grid(0, 0, 1, 2, 2)
 ALONE = [shapely.Point(0.5, 0.5)] * 3

@@ -24,17 +24,8 @@ from dpregions.hierarchy import Hierarchy
 from dpregions.privacy import Budget, scale_for
 from dpregions.strategy import Strategy, choose
 from dpregions.study.noise import StudyNoise
-from footprint_releases import (
-    BLOCKS,
-    JOINED,
-    PLAIN,
-    SHAPES,
-    UNIT_GRID,
-    Spy,
-    fix_strategy,
-    study,
-    town,
-)
+from footprint_releases import BLOCKS, JOINED, PLAIN, SHAPES, UNIT_GRID, fix_strategy, study, town
+from watched_noise import Spy
 
 # What is spent
 
