@@ -11,11 +11,12 @@ import pytest
 from dpregions import cli
 
 
-def run(*args):
+def run(*args, stdin=""):
     """Run a command; return its exit code and what it said."""
     out, err = io.StringIO(), io.StringIO()
     with (
         mock.patch.object(sys, "argv", ["dpregions", *map(str, args)]),
+        mock.patch.object(sys, "stdin", io.StringIO(stdin)),
         redirect_stdout(out),
         redirect_stderr(err),
         pytest.raises(SystemExit) as ended,

@@ -1,15 +1,21 @@
 """Hypothesis profiles, chosen by HYPOTHESIS_PROFILE: default, ci (repeatable) or thorough.
 
-And the database server that several test files share.
+And what several test files share: a database server, an empty ledger, a release with its file.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from dpregions.ledger import Ledger
+    from dpregions.releases import Release
 
 # Compiled code makes the first example slow and the others fast: no deadline an example.
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -34,3 +40,22 @@ def postgis() -> Iterator[str]:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("CREATE EXTENSION postgis")
         yield url
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    """A ledger whose file is not there yet."""
+    from dpregions.ledger import Ledger
+
+    return Ledger(tmp_path / "budget.ledger")
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> tuple[Release, Path]:
+    """A private release by footprints, and its file."""
+    from release_files import made
+
+    path = tmp_path_factory.mktemp("good") / "good.parquet"
+    release = made(private=True)
+    release.save(path)
+    return release, path

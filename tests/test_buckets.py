@@ -39,6 +39,14 @@ def footprints(regions, grid, bound, side):
     return outlines, Footprints.of([outlines], *grid.shape, side)
 
 
+def drawn_regions(data):
+    """Public parameters of a release and regions for it, as hypothesis draws them."""
+    shape, ratio = data.draw(SHAPES), data.draw(RATIOS)
+    drawn = data.draw(st.lists(bodies(shape), min_size=1, max_size=5))
+    regions = geometries([[(x / STEPS, y / STEPS) for x, y in body] for body in drawn])
+    return *public(shape, ratio), regions
+
+
 def whole_grid(shape):
     return Selection(np.array([[0], [shape[0] - 1], [0], [shape[1] - 1]]))
 
@@ -46,18 +54,15 @@ def whole_grid(shape):
 @settings(max_examples=60)
 @given(st.data())
 def test_a_region_that_touches_the_area_is_in_exactly_one_bucket_and_others_in_none(data):
-    shape, ratio = data.draw(SHAPES), data.draw(RATIOS)
-    grid, bound, known = public(shape, ratio)
-    drawn = data.draw(st.lists(bodies(shape), min_size=1, max_size=5))
-    regions = geometries([[(x / STEPS, y / STEPS) for x, y in body] for body in drawn])
+    grid, bound, known, regions = drawn_regions(data)
     outlines, found = footprints(regions, grid, bound, known.side)
     ends = zip(outlines.offsets, outlines.offsets[1:], strict=False)
     rings = [outlines.xy[a:b].tolist() for a, b in ends if a < b]
-    arrays = touched(padded(rings), *shape) if rings else np.zeros((0, 1, 1))
+    arrays = touched(padded(rings), *grid.shape) if rings else np.zeros((0, 1, 1))
     inside = [array for array in arrays if array.any()]
     assert len(found.places) == len(inside)
     for alphabet in ALPHABETS:
-        buckets = Buckets.of(known, alphabet, *shape)
+        buckets = Buckets.of(known, alphabet, *grid.shape)
         numbers = buckets.numbers(found)
         assert numbers.shape == (len(inside),)
         assert ((numbers >= 0) & (numbers < len(buckets))).all()
@@ -79,12 +84,9 @@ def test_a_region_that_touches_the_area_is_in_exactly_one_bucket_and_others_in_n
 @settings(max_examples=40)
 @given(st.data())
 def test_the_bucket_of_a_region_depends_on_that_region_alone(data):
-    shape, ratio = data.draw(SHAPES), data.draw(RATIOS)
-    grid, bound, known = public(shape, ratio)
-    drawn = data.draw(st.lists(bodies(shape), min_size=1, max_size=5))
-    regions = geometries([[(x / STEPS, y / STEPS) for x, y in body] for body in drawn])
+    grid, bound, known, regions = drawn_regions(data)
     for alphabet in ALPHABETS:
-        buckets = Buckets.of(known, alphabet, *shape)
+        buckets = Buckets.of(known, alphabet, *grid.shape)
         together = buckets.numbers(footprints(regions, grid, bound, known.side)[1])
         apart = [buckets.numbers(footprints([r], grid, bound, known.side)[1]) for r in regions]
         assert all(len(numbers) <= 1 for numbers in apart)
@@ -246,3 +248,20 @@ def test_the_number_of_buckets_in_a_refusal_is_what_there_would_be():
         n = len(Buckets.of(known, "sizes", *shape))
         tall, wide = (sum(max(length - h, 0) for h in range(side)) for length in shape)
         assert n == tall * wide
+
+
+@pytest.mark.parametrize("alphabet", ["sizes", "patterns"])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (4, 6)])
+def test_rectangles_weigh_buckets_as_masks_do(alphabet, shape):
+    grid = Grid(0, 0, 1, *shape)
+    buckets = Buckets.of(catalogue(3, 2 * STEPS), alphabet, *shape)
+    rows, cols = shape
+    ranges = np.array(
+        [(a, b, c, d) for a in range(rows + 1) for b in range(max(a - 1, 0), rows)
+         for c in range(cols + 1) for d in range(max(c - 1, 0), cols)]).T  # fmt: skip
+    which, chance = buckets.weigh_rectangles(ranges)
+    whole = np.zeros((ranges.shape[1], len(buckets)))
+    whole[:, which] = chance
+    for i in range(ranges.shape[1]):
+        signs = Selection(ranges[:, i : i + 1]).signs(0, grid)
+        np.testing.assert_allclose(whole[i], buckets.weigh(signs), atol=1e-12)

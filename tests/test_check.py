@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
-from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
-from unittest import mock
 
 import geopandas
 import numpy as np
@@ -16,12 +12,15 @@ import pyarrow as pa
 import pytest
 import shapely
 
+import command_line
 import dpregions as dpr
-from dpregions import Grid, arrow_regions, cli, curator, releasing, synthetic
+from dpregions import Grid, arrow_regions, curator, releasing, synthetic
 from dpregions.curator import LABEL, check_regions
 from dpregions.errors import CRSError, InputError
 
 GRID = Grid(0, 0, 1, n_rows=4, n_cols=5)
+
+run = partial(command_line.run, "check")
 
 ROWS = [
     ("ann", "POLYGON ((1 1, 2 1, 2 2, 1 2, 1 1))", "fine"),
@@ -185,18 +184,6 @@ def test_a_release_never_checks(monkeypatch):
 def test_what_is_shown_is_labelled():
     assert LABEL in repr(checked())
     assert next(iter(checked().as_dict().items())) == ("label", LABEL)
-
-
-def run(*args):
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        mock.patch.object(sys, "argv", ["dpregions", "check", *map(str, args)]),
-        redirect_stdout(out),
-        redirect_stderr(err),
-        pytest.raises(SystemExit) as ended,
-    ):
-        cli.main()
-    return SimpleNamespace(exit_code=ended.value.code, stdout=out.getvalue(), stderr=err.getvalue())
 
 
 class TestCommand:

@@ -1,33 +1,18 @@
 """The command `export`: what it writes, says and refuses."""
 
-import io
 import json
-import sys
-from contextlib import redirect_stderr, redirect_stdout
-from types import SimpleNamespace
-from unittest import mock
+from functools import partial
 
 import pyogrio
 import pytest
 import rasterio
 
+import command_line
 import dpregions as dpr
-from dpregions import cli
 from dpregions.releasing import release_with
 from dpregions.study.noise import StudyNoise
 
-
-def run(*args):
-    """Run the whole command line, which owns the messages and exit codes of errors."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        mock.patch.object(sys, "argv", ["dpregions", "export", *map(str, args)]),
-        redirect_stdout(out),
-        redirect_stderr(err),
-        pytest.raises(SystemExit) as ended,
-    ):
-        cli.main()
-    return SimpleNamespace(exit_code=ended.value.code, stdout=out.getvalue(), stderr=err.getvalue())
+run = partial(command_line.run, "export")
 
 
 @pytest.fixture(scope="module")

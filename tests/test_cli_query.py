@@ -7,9 +7,6 @@ import io
 import json
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
-from types import SimpleNamespace
-from unittest import mock
 
 import geopandas
 import numpy as np
@@ -18,7 +15,7 @@ import pytest
 import shapely
 
 import dpregions as dpr
-from dpregions import cli
+from command_line import run
 from dpregions.cli_options import read_grid
 from dpregions.errors import InputError
 from dpregions.release_file import checksum
@@ -27,20 +24,6 @@ from dpregions.study.noise import StudyNoise
 
 # About the origin of its plane, so that bounds are negative.
 GRID = dpr.Grid(-2000, -2000, 1000, n_rows=4, n_cols=5, crs="EPSG:3857")
-
-
-def run(*args, stdin=""):
-    """Run the whole command line, which owns the messages and exit codes of errors."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        mock.patch.object(sys, "argv", ["dpregions", *map(str, args)]),
-        mock.patch.object(sys, "stdin", io.StringIO(stdin)),
-        redirect_stdout(out),
-        redirect_stderr(err),
-        pytest.raises(SystemExit) as ended,
-    ):
-        cli.main()
-    return SimpleNamespace(code=ended.value.code, stdout=out.getvalue(), stderr=err.getvalue())
 
 
 def regions(n=300):
@@ -75,7 +58,7 @@ def release(city):
 
 def test_a_rectangle_is_answered_as_the_library_does(city, release):
     done = run("query", city, -1500, -1000.5, 1e3, "0", "--json")
-    assert done.code == 0
+    assert done.exit_code == 0
     answer = json.loads(done.stdout)
     assert answer["count"] == release.count(-1500, -1000.5, 1e3, 0)
     assert (answer["low"], answer["high"]) == release.interval(-1500, -1000.5, 1e3, 0)
@@ -153,13 +136,13 @@ def test_people_read_three_lines(city, release):
 def test_options_may_stand_before_negative_numbers(city):
     before = run("query", "--json", city, "--confidence", 0.9, -1000, -1000, -10, -10)
     after = run("query", city, -1000, -1000, -10, -10, "--confidence", 0.9, "--json")
-    assert before.code == after.code == 0
+    assert before.exit_code == after.exit_code == 0
     assert before.stdout == after.stdout
 
 
 def test_a_query_outside_the_area_is_0_with_a_note(city):
     done = run("query", city, 1e6, 1e6, 2e6, 2e6)
-    assert done.code == 0
+    assert done.exit_code == 0
     assert done.stdout.startswith("count 0\n")
     assert done.stderr.count("\n") == 1 and "outside the grid's area" in done.stderr
     assert ".py" not in done.stderr
@@ -174,7 +157,7 @@ def test_a_query_in_degrees_is_reprojected(city, release):
 
 def test_a_covert_release_has_counts_and_says_that_it_has_no_more(folder):
     done = run("query", folder / "covert.parquet", -1000, -1000, 1000, 1000, "--json")
-    assert done.code == 0
+    assert done.exit_code == 0
     assert json.loads(done.stdout).keys() == {"count", "rectangle"}
     assert "covert" in done.stderr
 
@@ -209,7 +192,7 @@ def test_a_study_is_called_not_private(folder):
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(args, words, city):
     done = run("query", city, *args)
-    assert done.code == 2
+    assert done.exit_code == 2
     assert done.stdout == ""
     assert words in done.stderr and done.stderr.count("\n") == 1
 
@@ -219,7 +202,7 @@ def test_a_file_that_is_no_release_is_refused(tmp_path, city):
     for path in (tmp_path / "none.parquet", tmp_path / "a.parquet", tmp_path):
         for args in (["query", path, 0, 0, 1, 1], ["describe", path]):
             done = run(*args)
-            assert done.code == 2 and done.stdout == ""
+            assert done.exit_code == 2 and done.stdout == ""
             assert done.stderr.startswith("dpregions: error:") and done.stderr.count("\n") == 1
 
 
@@ -231,7 +214,7 @@ ROWS = "name,xmin,ymin,xmax,ymax\nwest,-2000,-2000,0,2000\neast,0,-2000,3000,200
 def test_rectangles_of_a_file_come_back_with_answers(city, release, tmp_path):
     (tmp_path / "rows.csv").write_text(ROWS)
     done = run("query", city, "--rectangles", tmp_path / "rows.csv", "-o", tmp_path / "out.csv")
-    assert done.code == 0
+    assert done.exit_code == 0
     rows = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text())))
     assert list(rows[0]) == [
         "name",
@@ -258,14 +241,14 @@ def test_rectangles_are_read_from_standard_input(city, release):
     ]
     done = run("query", city, "--rectangles", "-", stdin=ROWS)
     assert done.stdout.splitlines()[0].startswith("name,xmin")
-    assert run("query", city, "--rectangles", "-", stdin="xmin,ymin,xmax,ymax\n").code == 0
+    assert run("query", city, "--rectangles", "-", stdin="xmin,ymin,xmax,ymax\n").exit_code == 0
 
 
 def test_an_outline_as_long_text_comes_back_with_its_rectangle(city):
     long = "x" * 200_000
     text = f"xmin,ymin,xmax,ymax,wkt\n-2000,-2000,0,2000,{long}\n"
     done = run("query", city, "--rectangles", "-", "--json", stdin=text)
-    assert done.code == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)[0]["wkt"] == long
 
 
@@ -275,13 +258,13 @@ def test_an_output_is_replaced_only_when_told_to_and_never_an_input(city, tmp_pa
     out.write_text("kept")
     asked = ("query", city, "--rectangles", rows, "-o")
     refused = run(*asked, out)
-    assert refused.code == 2
+    assert refused.exit_code == 2
     assert "is there already: choose another name, or give --overwrite" in refused.stderr
     assert out.read_text() == "kept"
-    assert run(*asked, out, "--overwrite").code == 0
+    assert run(*asked, out, "--overwrite").exit_code == 0
     assert out.read_text().startswith("name,xmin")
     refused = run(*asked, rows, "--overwrite")
-    assert refused.code == 2
+    assert refused.exit_code == 2
     assert "is one of the inputs" in refused.stderr
     assert rows.read_text() == ROWS
 
@@ -302,7 +285,7 @@ def test_an_output_is_replaced_only_when_told_to_and_never_an_input(city, tmp_pa
 )
 def test_rectangles_that_are_none_are_refused(text, words, city):
     done = run("query", city, "--rectangles", "-", stdin=text)
-    assert done.code == 2 and words in done.stderr and done.stdout == ""
+    assert done.exit_code == 2 and words in done.stderr and done.stdout == ""
 
 
 # Polygons
@@ -323,7 +306,7 @@ def test_polygons_come_back_with_answers(suffix, city, release, districts, tmp_p
     districts.to_parquet(path) if suffix == ".parquet" else districts.to_file(path)
     out = tmp_path / f"out{'.gpkg' if suffix == '.shp' else suffix}"
     done = run("query", city, "--polygons", path, "-o", out)
-    assert done.code == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     assert "1 of 2 queries touch cells that form no rectangle" in done.stderr
     found = (geopandas.read_parquet if suffix == ".parquet" else geopandas.read_file)(out)
     found = found.sort_values("name", ignore_index=True)  # FlatGeobuf orders rows by place
@@ -344,7 +327,7 @@ def test_polygons_without_an_output_are_rows_without_geometry(city, districts, t
     rows = json.loads(run("query", city, "--polygons", tmp_path / "a.geojson", "--json").stdout)
     assert [row["count"] for row in rows] == found["count"].tolist()
     out = tmp_path / "out.csv"
-    assert run("query", city, "--polygons", tmp_path / "a.geojson", "-o", out).code == 0
+    assert run("query", city, "--polygons", tmp_path / "a.geojson", "-o", out).exit_code == 0
     assert out.read_text() == done.stdout
 
 
@@ -352,8 +335,8 @@ def test_polygons_without_a_crs_need_one_stated(city, districts, tmp_path):
     path = tmp_path / "a.parquet"
     districts.set_crs(None, allow_override=True).to_parquet(path)
     done = run("query", city, "--polygons", path)
-    assert done.code == 2 and "--crs" in done.stderr
-    assert run("query", city, "--polygons", path, "--crs", "EPSG:3857").code == 0
+    assert done.exit_code == 2 and "--crs" in done.stderr
+    assert run("query", city, "--polygons", path, "--crs", "EPSG:3857").exit_code == 0
 
 
 def test_polygon_files_that_are_none_are_refused(city, districts, tmp_path):
@@ -362,7 +345,7 @@ def test_polygon_files_that_are_none_are_refused(city, districts, tmp_path):
     districts.assign(low=1).to_file(tmp_path / "low.gpkg")
     for name in ("a.gpkg", "a.csv", "low.gpkg"):
         done = run("query", city, "--polygons", tmp_path / name)
-        assert done.code == 2 and done.stdout == "", done.stderr
+        assert done.exit_code == 2 and done.stdout == "", done.stderr
 
 
 # Describe
@@ -370,7 +353,7 @@ def test_polygon_files_that_are_none_are_refused(city, districts, tmp_path):
 
 def test_describe_says_everything_in_words(city, release):
     done = run("describe", city)
-    assert done.code == 0 and done.stderr == ""
+    assert done.exit_code == 0 and done.stderr == ""
     for words in (
         release.describe(),
         checksum(release),

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
-from contextlib import redirect_stderr, redirect_stdout
-from types import SimpleNamespace
-from unittest import mock
+from functools import partial
 
 import pytest
 
-from dpregions import cli
+import command_line
 from dpregions.study.baselines import LABEL
 from dpregions.study.experiments import EXPERIMENTS
 from dpregions.study.harness import METHODS
 
-
-def run(*args):
-    """Run the whole command line, which owns the messages and exit codes of errors."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        mock.patch.object(sys, "argv", ["dpregions", "study", *map(str, args)]),
-        redirect_stdout(out),
-        redirect_stderr(err),
-        pytest.raises(SystemExit) as ended,
-    ):
-        cli.main()
-    return SimpleNamespace(exit_code=ended.value.code, stdout=out.getvalue(), stderr=err.getvalue())
+run = partial(command_line.run, "study")
 
 
 def test_a_study_of_the_made_up_city_needs_no_data(tmp_path):

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 
 import pytest
 
-HEAVY = ["numba", "geopandas", "shapely", "pandas", "matplotlib", "opendp", "pyarrow", "scipy"]
-
-
-def imported_by(code):
-    """Return which heavy packages are loaded after some code ran in a fresh interpreter."""
-    report = f"import json, sys; print(json.dumps([m for m in {HEAVY} if m in sys.modules]))"
-    result = subprocess.run(
-        [sys.executable, "-c", f"{code}\n{report}"], capture_output=True, text=True, check=True
-    )
-    assert result.stderr == ""
-    return json.loads(result.stdout.splitlines()[-1])
+from fresh_interpreter import imported_by
 
 
 def test_importing_dpregions_loads_nothing_heavy():

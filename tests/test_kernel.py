@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 import oracle
 import strategies
-from dpregions import Grid, _kernel
-from dpregions import grid as grid_module
+from dpregions import Grid, _kernel, lattice
 from oracle import UNIT
 
 QUARTER = UNIT // 4
@@ -271,8 +270,8 @@ def assert_equal_to_oracle(points, which, shape):
 def coarse_kernel(monkeypatch):
     """Return the kernel's own code on a lattice of two steps a cell, as plain Python."""
     monkeypatch.setattr(numba.config, "DISABLE_JIT", True)
-    monkeypatch.setattr(grid_module, "LATTICE_BITS", 1)
-    monkeypatch.setattr(grid_module, "STEPS", 2)
+    monkeypatch.setattr(lattice, "LATTICE_BITS", 1)
+    monkeypatch.setattr(lattice, "STEPS", 2)
     spec = importlib.util.spec_from_file_location("coarse_kernel", _kernel.__file__)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

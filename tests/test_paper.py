@@ -19,6 +19,7 @@ from dpregions import paper
 from dpregions.errors import InputError, InputTypeError, PrivacyError
 from dpregions.noise_law import variance
 from dpregions.study.noise import StudyNoise
+from watched_noise import Spy
 
 NONE_BROKEN = {"C1": 0, "C2": 0, "C3": 0}
 
@@ -207,16 +208,11 @@ def test_post_processing_leaves_the_signed_counts_alone():
 
 
 def test_the_pipeline_noises_once_with_the_parameters_it_was_given():
-    calls = []
-
-    class Spy(StudyNoise):
-        def add(self, values, *, epsilon, sensitivity):
-            calls.append((values.tolist(), epsilon, sensitivity))
-            return super().add(values, epsilon=epsilon, sensitivity=sensitivity)
-
-    exact = np.arange(15).reshape(3, 5)
-    steps = paper.run(exact, epsilon=0.5, sensitivity=25, noise=Spy(1))
-    assert calls == [(exact.tolist(), 0.5, 25)]
+    exact, spy = np.arange(15).reshape(3, 5), Spy(1)
+    steps = paper.run(exact, epsilon=0.5, sensitivity=25, noise=spy)
+    ((values, *calibration, _),) = spy.asked
+    np.testing.assert_array_equal(values, exact)
+    assert calibration == [0.5, 25]
     signed = StudyNoise(1).add(exact, epsilon=0.5, sensitivity=25)
     for name, value in paper.post_process(signed)._asdict().items():
         np.testing.assert_array_equal(getattr(steps, name), value)

@@ -24,6 +24,7 @@ from dpregions.errors import (
     MissingExtraError,
     SourceError,
 )
+from watched_noise import Untouched
 
 GRID = synthetic.grid(cell_size="2km")
 PASSWORD = "hunter2-secret"
@@ -188,15 +189,6 @@ def connections(url):
     with psycopg.connect(url) as connection:
         asked = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
         return connection.execute(asked).fetchone()[0] - 1
-
-
-class Untouched:
-    """Noise that must never be asked for."""
-
-    private, label = False, "none"
-
-    def add(self, *_, **__):
-        raise AssertionError("noise was drawn")
 
 
 def refused(kind, url, sql="SELECT * FROM homes", **options):

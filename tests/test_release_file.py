@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import subprocess
 import sys
@@ -23,99 +22,24 @@ from hypothesis import strategies as st
 
 import dpregions as dpr
 from dpregions import release_file
-from dpregions.buckets import Buckets
 from dpregions.catalogue import catalogue
 from dpregions.catalogue_text import catalogue_from_text, catalogue_to_text
 from dpregions.errors import InputError, ReleaseFileError
-from dpregions.grid import STEPS
-from dpregions.release_columns import checksum_of, columns_of, release_of
-from dpregions.release_file import CATALOGUE, STATEMENT, checksum, seal
-from dpregions.release_statement import canonical, parse_statement, statement_of
+from dpregions.lattice import STEPS
+from dpregions.release_file import CATALOGUE, STATEMENT, seal
 from dpregions.releasing import release_with
 from dpregions.study.noise import StudyNoise
+from release_files import GRID, assert_same, forged, made, statement
 
 ROOT = Path(__file__).parents[1]
-GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5, crs="EPSG:32632")
+
+
 KINDS = [
     {"method": method, "covert": covert, "neighbours": neighbours}
     for method in ("footprint", "paper")
     for covert in (False, True)
     for neighbours in ("add-remove", "replace-one")
 ]
-
-
-def made(grid=GRID, n=60, *, seed=0, max_diameter=2, private=False, **changes):
-    """A release of random boxes, with seeded noise unless it is to be private."""
-    rng = np.random.default_rng(seed)
-    side = min(max_diameter, 2) * grid.cell_size * 0.7
-    x, y = (
-        rng.uniform(low - side / 2, high, n)
-        for low, high in ((grid.xmin, grid.xmax), (grid.ymin, grid.ymax))
-    )
-    boxes = shapely.box(x, y, x + side * rng.random(n), y + side * rng.random(n))
-    given = {"epsilon": 1, "max_diameter": max_diameter * grid.cell_size, "user_id": None}
-    given |= {"crs": grid.crs, **changes}
-    return (
-        dpr.release(boxes, grid, **given)
-        if private
-        else release_with(StudyNoise(seed), boxes, grid, **given)
-    )
-
-
-@pytest.fixture(scope="module")
-def good(tmp_path_factory):
-    """A private release by footprints, and its file."""
-    path = tmp_path_factory.mktemp("good") / "good.parquet"
-    release = made(private=True)
-    release.save(path)
-    return release, path
-
-
-def assert_same(one, other):
-    """Two releases hold the same and answer the same, to the last bit."""
-    for name in (
-        "grid",
-        "method",
-        "budget",
-        "privacy_unit",
-        "sensitivity",
-        "max_diameter",
-        "oversize",
-        "private",
-        "noise",
-        "spending",
-        "version",
-        "ledger_entry",
-    ):
-        assert getattr(one, name) == getattr(other, name), name
-    assert one.describe() == other.describe()
-    assert checksum(one) == checksum(other)
-    np.testing.assert_array_equal(one.counts, other.counts)
-    assert one.counts.dtype == other.counts.dtype
-    rows, cols = one.grid.shape
-    row0, row1, col0, col1 = np.array(
-        [
-            (a, b, c, d)
-            for a in range(rows)
-            for b in range(a, rows)
-            for c in range(cols)
-            for d in range(c, cols)
-        ]
-    ).T
-    queries = one.grid.cell_bounds(row0, row1, col0, col1)
-    np.testing.assert_array_equal(one.count(*queries), other.count(*queries))
-    if one.bodies is not None:
-        assert one.to_regions().equals(other.to_regions())
-    assert (one.signed is None) == (other.signed is None)
-    if one.signed is not None:
-        assert one.signed.dtype == other.signed.dtype
-        np.testing.assert_array_equal(one.estimate(*queries), other.estimate(*queries))
-        for mine, theirs in zip(one.interval(*queries), other.interval(*queries), strict=True):
-            np.testing.assert_array_equal(mine, theirs)
-        for mine, theirs in zip(
-            one.expected_error(*queries), other.expected_error(*queries), strict=True
-        ):
-            np.testing.assert_array_equal(mine, theirs)
 
 
 # Read back
@@ -336,39 +260,6 @@ def test_a_save_that_is_killed_leaves_the_old_file_or_the_new_one(tmp_path):
 # Loading what is no whole release
 
 
-def statement(path):
-    """The statement of a file, as JSON's values."""
-    return json.loads(pq.read_metadata(path).metadata[STATEMENT.encode()])
-
-
-def what_json_says(fields):
-    """Whether fields are JSON at all: an infinite number is not."""
-    return float("inf") not in fields.values()
-
-
-def forged(path, target, *, table=None, fields=None, catalogue=None, sum_anew=True, **options):
-    """Write a file as save does, with other contents: seal and checksum are those of the whole."""
-    release = dpr.load(path)
-    table = pq.read_table(path) if table is None else table(pq.read_table(path))
-    found = fields(statement(path)) if fields else statement(path)
-    if sum_anew and table.num_rows == release.counts.size and isinstance(found, dict):
-        columns = columns_of(release)
-        if "count" in table.column_names and table["count"].type == pa.int64():
-            columns = dataclasses.replace(columns, count=table["count"].to_numpy())
-        if catalogue is not None:
-            columns = dataclasses.replace(columns, catalogue=catalogue)
-        if what_json_says(found):
-            found["checksum"] = checksum_of(found, columns)
-    text = found if isinstance(found, str) else json.dumps(found)
-    known = pq.read_metadata(path).metadata[CATALOGUE.encode()].decode()
-    metadata = {STATEMENT: text, CATALOGUE: catalogue or known} | options.pop("metadata", {})
-    with pq.ParquetWriter(target, table.schema, store_schema=False, **options) as writer:
-        writer.write_table(table)
-        writer.add_key_value_metadata(metadata)
-    seal(target)
-    return target
-
-
 def test_a_file_made_as_save_makes_it_is_read(good, tmp_path):
     release, path = good
     assert_same(release, dpr.load(forged(path, tmp_path / "a.parquet")))
@@ -449,124 +340,6 @@ def test_damage_under_a_forged_seal_never_loads_as_something_else(tmp_path):
     assert int(done.stdout) > 300
 
 
-def change(**values):
-    return lambda fields: fields | values
-
-
-def nested(*keys, value):
-    """Return a change of one field, deep in the statement."""
-
-    def changed(fields):
-        place = fields
-        for key in keys[:-1]:
-            place = place[key]
-        place[keys[-1]] = value
-        return fields
-
-    return changed
-
-
-STATEMENTS = {
-    "no JSON": lambda _: "{",
-    "a list": lambda _: "[]",
-    "deep": lambda _: "[" * 200_000,
-    "deep grid": lambda f: json.dumps(f | {"grid": 7}).replace("7", "[" * 5000 + "]" * 5000),
-    "another format": change(format="dpregions grid"),
-    "no version": change(format_version=None),
-    "version 0": change(format_version=0),
-    "true version": change(format_version=True),
-    "one field less": lambda f: {k: v for k, v in f.items() if k != "noise"},
-    "one field more": change(created="now"),
-    "another method": change(method="magic"),
-    "paper": change(method="paper"),
-    "covert": change(covert=True),
-    "epsilon too large": change(epsilon="2"),
-    "epsilon in words": change(epsilon="one"),
-    "epsilon with an exponent": change(epsilon="1e999999999"),
-    "epsilon over 0": change(epsilon="1/0"),
-    "epsilon of many digits": change(epsilon="9" * 100_000),
-    "negative epsilon": change(epsilon="-1"),
-    "a partition": change(partition="voronoi"),
-    "unit": change(unit="household"),
-    "neighbours": change(neighbours="none"),
-    "other neighbours": change(neighbours="replace-one"),
-    "sensitivity 0": change(sensitivity=0),
-    "sensitivity 5": change(sensitivity=5),
-    "diameter": change(max_diameter=float("inf")),
-    "text for a diameter": change(max_diameter="2km"),
-    "oversize": change(oversize="keep"),
-    "private in words": change(private="yes"),
-    "no spending": change(spending=[]),
-    "odd spending": change(spending=[1]),
-    "no strategy": change(strategy=None),
-    "odd strategy": change(strategy={}),
-    "weights": nested("strategy", "weights", value=[1, 1, 1]),
-    "levels": nested("strategy", "levels", value=[]),
-    "blocks": nested("strategy", "levels", 1, "block", value=10**30),
-    "finest level": nested("strategy", "levels", -1, "block", value=2),
-    "a grid of 10^9 cells": nested("grid", "n_rows", value=200_000_000),
-    "a grid of 10^30 cells": nested("grid", "n_rows", value=10**30),
-    "another grid": nested("grid", "n_rows", value=5),
-    "a turned grid": lambda f: f | {"grid": f["grid"] | {"n_rows": 5, "n_cols": 4}},
-    "text for a cell": nested("grid", "cell_size", value="1e999999999km"),
-    "exact cell": nested("grid", "exact_cell_size", value="1e999999999"),
-    "cells of 0": nested("grid", "cell_size", value=0),
-    "no grid": change(grid=None),
-    "CRS in words": nested("grid", "crs", value="EPSG:32632"),
-    "CRS of options": nested("grid", "crs", value={"init": "epsg:32632"}),
-    "degrees": nested("grid", "crs", value={"type": "GeographicCRS"}),
-    "a ledger entry": change(ledger_entry=None),
-    "a ledger entry of colours": change(ledger_entry="\x1b[31mred"),
-    "a version of two lines": change(software_version="0.1\nPrivacy: perfect"),
-    "a noise of many words": change(noise="very " * 1000),
-    "spending that rings": nested("spending", 0, "what", value="\a"),
-    "a CRS of colours": nested("grid", "crs", "name", value="\x1b[31mred"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("what", STATEMENTS)
-def test_a_statement_that_cannot_be_is_refused(what, good, tmp_path):
-    _, path = good
-    if what == "exact cell":  # not the float's: it is ignored, not computed
-        assert dpr.load(forged(path, tmp_path / "bad", fields=STATEMENTS[what])).grid == GRID
-        return
-    bad = forged(path, tmp_path / "bad", fields=STATEMENTS[what])
-    with pytest.raises(ReleaseFileError, match="bad"):
-        dpr.load(bad)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        change(sensitivity=24),
-        change(sensitivity=1),
-        change(max_diameter=3.0),
-        change(neighbours="replace-one"),
-        change(spending=[{"what": "half", "epsilon": "1/2"}] * 2),
-        change(epsilon="1/10" + "0" * 20, spending=[{"what": "x", "epsilon": "1/10" + "0" * 20}]),
-    ],
-)
-def test_a_paper_release_that_cannot_be_is_refused(change, tmp_path):
-    release = made(dpr.Grid(0, 0, 1, n_rows=8, n_cols=9, crs="EPSG:32632"), method="paper")
-    fields = change(statement_of(release))
-    text = canonical({**fields, "checksum": checksum_of(fields, columns_of(release))})
-    with pytest.raises(ReleaseFileError), release_file._refusing(tmp_path):
-        release_of(parse_statement(json.loads(text)), columns_of(release))
-
-
-def test_shares_out_of_proportion_to_the_strategy_are_refused():
-    grid = dpr.Grid(0, 0, 1, n_rows=10, n_cols=10, crs="EPSG:32632")
-    release = made(grid, 9000, max_diameter=1, epsilon=0.1)
-    fields = statement_of(release) | {"checksum": ""}
-    release_of(parse_statement(fields), columns_of(release))
-    assert len(fields["spending"]) > 2
-    for place, change in ((1, Fraction(1, 1000)), (2, -Fraction(1, 1000))):
-        share = fields["spending"][place]
-        share["epsilon"] = str(Fraction(share["epsilon"]) + change)
-    with pytest.raises(ReleaseFileError, match="not in proportion"):
-        release_of(parse_statement(fields), columns_of(release))
-
-
 def test_a_bound_that_no_float_is_reads_back(tmp_path):
     grid = dpr.Grid(0, 0, "10m", n_rows=20, n_cols=20, crs="EPSG:2263")  # in feet
     spans = [
@@ -593,136 +366,6 @@ def test_what_is_read_is_what_was_checked(good, tmp_path, monkeypatch):
     check = release_file._check_seal
     monkeypatch.setattr(release_file, "_check_seal", checked)
     assert_same(dpr.load(target), release)
-
-
-def test_a_newer_format_asks_for_an_upgrade(good, tmp_path):
-    bad = forged(good[1], tmp_path / "bad", fields=change(format_version=2, surprise=1))
-    with pytest.raises(ReleaseFileError, match=r"format version 2.*upgrade dpregions"):
-        dpr.load(bad)
-
-
-def test_an_altered_statement_is_refused_by_its_checksum(good, tmp_path):
-    bad = forged(good[1], tmp_path / "bad", fields=change(noise="none"), sum_anew=False)
-    with pytest.raises(ReleaseFileError, match="checksum"):
-        dpr.load(bad)
-
-
-def with_column(name, change):
-    """Return a change of one column."""
-
-    def changed(table):
-        i = table.schema.get_field_index(name)
-        values = change(table[name])
-        kind = values.type if isinstance(values, pa.Array) else pa.array(values).type
-        return table.set_column(i, pa.field(name, kind, nullable=False), [pa.array(values)])
-
-    return changed
-
-
-def numbers(change):
-    return lambda column: pa.array(change(column.to_numpy().copy()))
-
-
-TABLES = {
-    "no rows": lambda t: t.slice(0, 0),
-    "a row less": lambda t: t.slice(1),
-    "rows twice": lambda t: pa.concat_tables([t, t]),
-    "rows swapped": lambda t: t.take([1, 0, *range(2, t.num_rows)]),
-    "a column less": lambda t: t.drop(["estimate"]),
-    "no counts": lambda t: t.drop(["count"]),
-    "a column more": lambda t: t.append_column("exact", t["count"]),
-    "columns swapped": lambda t: t.select([1, 0, *range(2, t.num_columns)]),
-    "nullable": lambda t: t.cast(pa.schema([f.with_nullable(True) for f in t.schema])),
-    "counts as floats": with_column("count", numbers(lambda v: v.astype(float))),
-    "small counts": with_column("count", numbers(lambda v: v.astype(np.int32))),
-    "counts as text": with_column("count", lambda c: pa.array(list(map(str, c.to_pylist())))),
-    "a negative count": with_column("count", numbers(lambda v: v - v.max())),
-    "huge counts": with_column("count", numbers(lambda v: v + 2**61)),
-    "a count more": with_column("count", numbers(lambda v: v + (np.arange(len(v)) == 3))),
-    "no estimate": with_column("estimate", numbers(lambda v: v * np.nan)),
-    "another sign": with_column("sign", numbers(lambda v: -v)),
-    "another kind": with_column("kind", lambda c: pa.array(["face"] * len(c))),
-    "an unknown kind": with_column("kind", lambda c: pa.array(["side"] * len(c))),
-    "other rows": with_column("row", numbers(lambda v: v[::-1].copy())),
-    "other columns": with_column("col", numbers(lambda v: v + 1)),
-    "no bodies": lambda t: t.set_column(
-        6, t.schema.field(6), [pa.array([[]] * t.num_rows, t.schema.field(6).type)]),
-    "bodies moved": lambda t: t.set_column(
-        6, t.schema.field(6), [pa.array(t["bodies"].to_pylist()[::-1], t.schema.field(6).type)]),
-    "measurements moved": lambda t: t.set_column(
-        7, t.schema.field(7), [pa.array(t["measured"].to_pylist()[::-1], t.schema.field(7).type)]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("what", TABLES)
-def test_columns_that_cannot_be_are_refused(what, good, tmp_path):
-    bad = forged(good[1], tmp_path / "bad", table=TABLES[what])
-    with pytest.raises(ReleaseFileError, match="bad"):
-        dpr.load(bad)
-
-
-def altered_entries(release, name, **changes):
-    """Return a release's columns with some fields of lists altered."""
-    columns = columns_of(release)
-    entries = getattr(columns, name)
-    fields = {k: changes.get(k, lambda v: v)(v.copy()) for k, v in entries.fields.items()}
-    return dataclasses.replace(columns, **{name: entries._replace(fields=fields)})
-
-
-@pytest.mark.parametrize(
-    ("name", "changes"),
-    [
-        ("bodies", {"pattern": lambda v: v - 1000}),
-        ("bodies", {"pattern": lambda v: v + 1000}),
-        ("bodies", {"pattern": lambda v: v[::-1].copy()}),
-        ("bodies", {"times": lambda v: v * 0}),
-        ("bodies", {"times": lambda v: v + 1}),
-        ("bodies", {"times": lambda v: v + 2**62}),
-        ("measured", {"level": lambda v: v + 1}),
-        ("measured", {"group": lambda v: v - 1}),
-        ("measured", {"value": lambda v: v + 2**60}),
-    ],
-)
-def test_lists_that_cannot_be_are_refused_whatever_the_checksum(name, changes, good, tmp_path):
-    release, path = good
-    columns = altered_entries(release, name, **changes)
-    fields = statement_of(release)
-    text = canonical({**fields, "checksum": checksum_of(fields, columns)})
-
-    def altered(table):
-        i, kind = table.schema.get_field_index(name), table.schema.field(name).type
-        entries = getattr(columns, name)
-        rows = [[] for _ in range(table.num_rows)]
-        for row, *values in zip(entries.row, *entries.fields.values(), strict=True):
-            rows[row].append(dict(zip(entries.fields, map(int, values), strict=True)))
-        return table.set_column(i, table.schema.field(i), [pa.array(rows, kind)])
-
-    bad = forged(path, tmp_path / "bad", table=altered, fields=lambda _: text)
-    with pytest.raises(ReleaseFileError, match=r"bodies|measurements"):
-        dpr.load(bad)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda f: f | {"side": 100},
-        lambda f: f | {"side": "3"},
-        lambda f: f | {"patterns": 10**9},
-        lambda f: f | {"patterns": f["patterns"] - 1},
-        lambda f: f | {"xy": "AAAA"},
-        lambda f: f | {"xy": "not base64"},
-        lambda f: f | {"xy": 7},
-        lambda f: f | {"heights": f["corners"]},
-        lambda f: f | {"times": f["xy"]},
-        lambda f: {k: v for k, v in f.items() if k != "times"},
-        lambda f: [],
-    ],
-)
-def test_a_catalogue_that_cannot_be_is_refused(change, good, tmp_path):
-    text = catalogue_to_text(good[0].bodies.catalogue)
-    bad = forged(good[1], tmp_path / "bad", catalogue=json.dumps(change(json.loads(text))))
-    with pytest.raises(ReleaseFileError, match="catalogue"):
-        dpr.load(bad)
 
 
 def test_metadata_beyond_all_bounds_are_refused(good, tmp_path):
@@ -764,40 +407,3 @@ def test_a_release_without_its_parts_is_not_saved(good, tmp_path):
     with pytest.raises(InputError, match="lacks its bodies"):
         dataclasses.replace(good[0], bodies=None).save(tmp_path / "a.parquet")
     assert list(tmp_path.iterdir()) == []
-
-
-# Errors of rectangles, without the compiled kernel
-
-
-@pytest.mark.parametrize("alphabet", ["sizes", "patterns"])
-@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (4, 6)])
-def test_rectangles_weigh_buckets_as_masks_do(alphabet, shape):
-    from dpregions.queries import Selection
-
-    grid = dpr.Grid(0, 0, 1, *shape)
-    buckets = Buckets.of(catalogue(3, 2 * STEPS), alphabet, *shape)
-    rows, cols = shape
-    ranges = np.array(
-        [(a, b, c, d) for a in range(rows + 1) for b in range(max(a - 1, 0), rows)
-         for c in range(cols + 1) for d in range(max(c - 1, 0), cols)]).T  # fmt: skip
-    which, chance = buckets.weigh_rectangles(ranges)
-    whole = np.zeros((ranges.shape[1], len(buckets)))
-    whole[:, which] = chance
-    for i in range(ranges.shape[1]):
-        signs = Selection(ranges[:, i : i + 1]).signs(0, grid)
-        np.testing.assert_allclose(whole[i], buckets.weigh(signs), atol=1e-12)
-
-
-def test_errors_of_rectangles_are_those_of_their_masks():
-    from dpregions import footprint
-    from dpregions.queries import select
-
-    for release in (made(), made(max_diameter=4), made(n=2000, epsilon=50)):
-        row0, col0 = np.divmod(np.arange(20), 5)
-        bounds = GRID.cell_bounds(row0 // 2, row0, col0 // 2, col0)
-        selection = select(GRID, bounds)
-        noise, shape = footprint.rectangle_deviations(release.measurements, selection.ranges)
-        for i in range(20):
-            mask = selection.signs(i, GRID)
-            wanted = footprint.deviations(release.measurements, mask)
-            assert (noise[i], shape[i]) == pytest.approx(wanted, rel=1e-9, abs=1e-9)

@@ -35,6 +35,7 @@ from dpregions.queries import signed_table
 from dpregions.releases import METHODS, Release
 from dpregions.releasing import Terms, release_with
 from dpregions.study.noise import StudyNoise
+from watched_noise import Spy, Untouched
 
 GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5)
 HARDLY_ANY_NOISE = 10**15  # an epsilon at which every draw is 0: shows who was counted
@@ -626,17 +627,11 @@ def test_a_small_grid_cuts_the_sensitivity_and_replace_one_doubles_it():
 
 
 def test_the_noise_is_calibrated_to_the_sensitivity_the_release_states():
-    asked = []
-
-    class Spy(StudyNoise):
-        def add(self, values, *, epsilon, sensitivity):
-            asked.append((float(epsilon), sensitivity))
-            return super().add(values, epsilon=epsilon, sensitivity=sensitivity)
-
     for neighbours in ("add-remove", "replace-one"):
-        release = paper_study(noise=Spy(1), epsilon=0.5, neighbours=neighbours)
-        assert asked.pop() == (0.5, release.sensitivity)
-        assert not asked
+        spy = Spy(1)
+        release = paper_study(noise=spy, epsilon=0.5, neighbours=neighbours)
+        ((_, epsilon, sensitivity, _),) = spy.asked
+        assert (float(epsilon), sensitivity) == (0.5, release.sensitivity)
 
 
 def bodies_on(grid: dpr.Grid) -> list[shapely.Geometry]:
@@ -675,16 +670,6 @@ def test_the_sensitivity_under_replace_one_is_the_most_that_any_two_bodies_diffe
 
 
 # What it refuses, before it noises
-
-
-class Untouched:
-    """A source of noise that must not be asked."""
-
-    private = False
-    label = "none"
-
-    def add(self, values, *, epsilon, sensitivity):
-        raise AssertionError("noise was drawn")
 
 
 N_RECORDS = 7919

@@ -31,6 +31,7 @@ from dpregions.study.workloads import (
     relative_errors,
     shape_of,
 )
+from watched_noise import NoNoise
 
 GRID = Grid(0, 0, 1, n_rows=5, n_cols=6)
 BOXES = [
@@ -40,20 +41,6 @@ BOXES = [
     box(5.5, 4.5, 7.0, 6.0),  # mostly outside
     box(-1.8, 2.2, -0.1, 2.3),  # wholly outside
 ]
-
-
-class NoNoise:
-    """A source of no noise that remembers how it was calibrated."""
-
-    private = False
-    label = "no noise"
-
-    def __init__(self):
-        self.calls = []
-
-    def add(self, values, *, epsilon, sensitivity):
-        self.calls.append((float(Budget(epsilon)), sensitivity))
-        return np.asarray(values, np.int64)
 
 
 def all_rectangles(n_rows, n_cols):

@@ -36,6 +36,7 @@ from dpregions.study.measures import (
     shape_areas,
 )
 from dpregions.study.workloads import placed, shapes_of_area
+from watched_noise import NoNoise
 
 TINY = replace(SYNTHETIC, n_users=60, n=10)
 HUGE = 1e5  # an epsilon whose noise is 0
@@ -50,13 +51,6 @@ class Asked:
 
     def __init__(self, found):
         self.answers = found.answers
-
-
-class NoNoise:
-    private, label = False, "no noise"
-
-    def add(self, values, *, epsilon, sensitivity):
-        return np.asarray(values, np.int64)
 
 
 @given(st.integers(1, 60), st.integers(1, 20), st.integers(1, 20))

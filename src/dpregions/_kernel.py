@@ -16,7 +16,7 @@ import math
 import numpy as np
 from numba import njit
 
-from dpregions.grid import LATTICE_BITS, REACH, STEPS
+from dpregions.lattice import LATTICE_BITS, REACH, STEPS
 
 _HALF = STEPS // 2
 _SMALL = 1 << 26

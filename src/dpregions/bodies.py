@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpregions.errors import InputError
-from dpregions.grid import STEPS, Grid
+from dpregions.grid import Grid
+from dpregions.lattice import STEPS
 
 if TYPE_CHECKING:
     import geopandas

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpregions.grid import STEPS
+from dpregions.lattice import STEPS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

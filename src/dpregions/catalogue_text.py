@@ -18,7 +18,7 @@ import numpy as np
 from dpregions.buckets import MOST_CELLS_WIDE
 from dpregions.catalogue import CORNERS, PATTERNS_A_FOOTPRINT, Catalogue
 from dpregions.errors import ReleaseFileError
-from dpregions.grid import STEPS
+from dpregions.lattice import STEPS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,8 +1,9 @@
 """`Grid`: the public domain of a histogram, and every boundary rule.
 
-A grid is a public choice, never read off the data. This module owns where its lines are,
-which cells a query touches, and how the doubled array of faces, edges and vertices is laid
-out. The same rule for bodies, compiled, is in `_kernel.py` (tested equal to `Grid.snap`).
+A grid is a public choice, never read off the data. This module owns what a grid may be, and
+how the doubled array of faces, edges and vertices is laid out. The arithmetic of the rules
+along one axis is in `lattice.py`; the rule for bodies, compiled, in `_kernel.py` (tested equal
+to `Grid.snap`).
 
 - Lines: line `i` is at the float `xmin + i * cell_size`, exactly, for everyone.
 - Bodies: a line belongs to the cell on its right or top. Rows are settled before columns.
@@ -25,6 +26,7 @@ import numpy as np
 
 from dpregions.crs import crs_label, projected_crs, utm_zone
 from dpregions.errors import DPRegionsWarning, GridError, InputError, InputTypeError
+from dpregions.lattice import LATTICE_BITS, REACH, STEPS, axis_range, axis_ranges, steps
 from dpregions.lengths import exact, positive_length
 
 if TYPE_CHECKING:
@@ -32,13 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from pyproj import CRS
 
-LATTICE_BITS = 20
-"""Coordinates are integers: 2**20 steps a cell, a millimetre where cells are a kilometre."""
-
-STEPS = 1 << LATTICE_BITS
-
-REACH = 1 << 28
-"""Coordinates more than this many cells from the grid are no places (integers stay exact)."""
+__all__ = ["LATTICE_BITS", "REACH", "STEPS", "Grid", "Kind", "check_grid", "memory_bytes"]
 
 Kind = Literal["faces", "edges", "vertices"]
 
@@ -283,7 +279,7 @@ class Grid:
             int64, shape ``(n, 2)``.
         """
         axes = ((np.asarray(x), self.xmin), (np.asarray(y), self.ymin))
-        return np.stack([_steps(v, origin, self.cell_size, nearest) for v, origin in axes], axis=-1)
+        return np.stack([steps(v, origin, self.cell_size, nearest) for v, origin in axes], axis=-1)
 
     def cell_ranges(
         self,
@@ -301,8 +297,8 @@ class Grid:
             wholly outside the area has ``row1 < row0`` or ``col1 < col0``.
         """
         area = (xmax > xmin) & (ymax > ymin)
-        rows = _axis_ranges(ymin, ymax, area, self.ymin, self.cell_size, self.n_rows)
-        cols = _axis_ranges(xmin, xmax, area, self.xmin, self.cell_size, self.n_cols)
+        rows = axis_ranges(ymin, ymax, area, self.ymin, self.cell_size, self.n_rows)
+        cols = axis_ranges(xmin, xmax, area, self.xmin, self.cell_size, self.n_cols)
         return np.stack([*rows, *cols])
 
     def cell_range(
@@ -311,8 +307,8 @@ class Grid:
         """Return what `cell_ranges` does, for one rectangle, without the cost of arrays."""
         area = xmax > xmin and ymax > ymin
         return (
-            *_axis_range(ymin, ymax, area, self.ymin, self.cell_size, self.n_rows),
-            *_axis_range(xmin, xmax, area, self.xmin, self.cell_size, self.n_cols),
+            *axis_range(ymin, ymax, area, self.ymin, self.cell_size, self.n_rows),
+            *axis_range(xmin, xmax, area, self.xmin, self.cell_size, self.n_cols),
         )
 
     def is_exact(self, *query: Any, crs: Any = None) -> Any:
@@ -440,70 +436,3 @@ def _whole(name: str, value: object) -> int:
     if number >= 1 << 53:
         raise GridError(f"{name} must be below 2**53: use larger cells or a smaller area")
     return int(number)
-
-
-def _line_below(
-    x: NDArray[np.float64], origin: float, size: float
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the number and the place of the last line at or left of each x."""
-    i = np.floor((x - origin) / size)
-    i -= x < origin + i * size
-    i += x >= origin + (i + 1) * size
-    return i.astype(np.int64), origin + i * size
-
-
-def _steps(x: NDArray[np.float64], origin: float, size: float, nearest: bool) -> NDArray[np.int64]:
-    cell, line = _line_below(x, origin, size)
-    fraction = (x - line) * (STEPS / size)
-    within = np.rint(fraction) if nearest else np.minimum(np.floor(fraction), STEPS - 1)
-    return cell * STEPS + within.astype(np.int64)
-
-
-def _axis_ranges(
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    area: NDArray[np.bool_],
-    origin: float,
-    size: float,
-    n: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return first and last cell along one axis of queries ``low..high``."""
-    # Nothing changes beyond one cell outside the area; the cut keeps integers small.
-    low = np.clip(low, origin - size, origin + (n + 1) * size)
-    high = np.clip(high, origin - size, origin + (n + 1) * size)
-    first, _ = _line_below(low, origin, size)
-    last, line = _line_below(high, origin, size)
-    on_line_above = origin + (first + 1) * size - low <= size / (2 * STEPS)
-    on_line_below = high - line <= size / (2 * STEPS)
-    first_read, last_read = first + on_line_above, last - on_line_below
-    # A query thinner than a lattice step is taken as it is, open ends and all.
-    thin = last_read < first_read
-    first_area = np.where(thin, first, first_read)
-    last_area = np.where(thin, np.maximum(last - (high <= line), first), last_read)
-    first, last = np.where(area, first_area, first), np.where(area, last_area, last)
-    return np.maximum(first, 0), np.minimum(last, n - 1)
-
-
-def _axis_range(
-    low: float, high: float, area: bool, origin: float, size: float, n: int
-) -> tuple[int, int]:
-    low = min(max(low, origin - size), origin + (n + 1) * size)
-    high = min(max(high, origin - size), origin + (n + 1) * size)
-    first, last = _line_number(low, origin, size), _line_number(high, origin, size)
-    if area:
-        first_read = first + (origin + (first + 1) * size - low <= size / (2 * STEPS))
-        last_read = last - (high - (origin + last * size) <= size / (2 * STEPS))
-        if last_read < first_read:
-            first_read = first
-            last_read = max(last - (high <= origin + last * size), first)
-        first, last = first_read, last_read
-    return max(first, 0), min(last, n - 1)
-
-
-def _line_number(x: float, origin: float, size: float) -> int:
-    i = math.floor((x - origin) / size)
-    if x < origin + i * size:
-        return i - 1
-    if x >= origin + (i + 1) * size:
-        return i + 1
-    return i

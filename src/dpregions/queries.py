@@ -27,7 +27,8 @@ from dpregions.errors import (
     OutsideAreaWarning,
     QueryError,
 )
-from dpregions.grid import REACH, STEPS, Grid
+from dpregions.grid import Grid
+from dpregions.lattice import REACH, STEPS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,7 +9,7 @@ types, its columns, its CRS, its bound.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,7 +27,8 @@ from dpregions.arrow_regions import (
 )
 from dpregions.crs import crs_label, is_far, read_crs, reproject
 from dpregions.errors import CRSError, InputError, InputTypeError
-from dpregions.grid import REACH, STEPS, Grid
+from dpregions.grid import Grid
+from dpregions.lattice import REACH, STEPS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -167,17 +168,25 @@ def decoded(wkb: NDArray[np.object_]) -> NDArray[np.object_]:
     """Return the geometries of WKB, None where it is null or cannot be read; in silence."""
     import shapely
 
+    return read_with(shapely.from_wkb, wkb)
+
+
+def read_with(
+    read: Callable[..., Any], encoded: NDArray[np.object_] | list[Any]
+) -> NDArray[np.object_]:
+    """Return the geometries that one of shapely's readers makes of WKB or WKT, as `decoded`."""
+
     def one(value: Any) -> Any:
         try:
-            return shapely.from_wkb(value, on_invalid="ignore")
+            return read(value, on_invalid="ignore")
         except NotImplementedError:
             return None
 
     with np.errstate(all="ignore"):  # GEOS compares NaN; numpy would warn of it
         try:
-            return np.asarray(shapely.from_wkb(wkb, on_invalid="ignore"))
+            return np.asarray(read(encoded, on_invalid="ignore"))
         except NotImplementedError:  # a curve is among them, which shapely refuses
-            return _object_array(map(one, wkb))
+            return _object_array(map(one, encoded))
 
 
 def match_crs(crs: CRS | None, grid: Grid, what: str, remedy: str) -> None:

@@ -19,6 +19,7 @@ from dpregions.crs import read_crs
 from dpregions.errors import InputError
 from dpregions.io import tables
 from dpregions.io.requests import Request
+from dpregions.regions import read_with
 
 if TYPE_CHECKING:
     import pyarrow
@@ -142,17 +143,8 @@ def _from_wkt(values: list[str | None]) -> list[bytes | None]:
     """Return WKB; None where text is no WKT, in silence."""
     import shapely
 
-    def one(value: str | None) -> Any:
-        try:
-            return shapely.from_wkt(value, on_invalid="ignore")
-        except NotImplementedError:
-            return None
-
+    shapes = read_with(shapely.from_wkt, values)
     with np.errstate(all="ignore"):  # GEOS compares NaN; numpy would warn of it
-        try:
-            shapes = np.asarray(shapely.from_wkt(values, on_invalid="ignore"))
-        except NotImplementedError:  # a curve is among them, which shapely refuses
-            shapes = np.array([*map(one, values), None], dtype=object)[:-1]
         return list(shapely.to_wkb(shapes))
 
 

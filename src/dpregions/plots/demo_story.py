@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpregions.errors import MissingExtraError
+from dpregions.plots import blank_figure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,14 +26,9 @@ def draw_story(
     regions: geopandas.GeoDataFrame, release: Release, answers: list[Answer], path: Path
 ) -> None:
     """Save a picture of the regions, the published counts, and answers beside the truth."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot") from None
-
+    figure = blank_figure(figsize=(13.5, 4.9), layout="compressed")
     grid = release.grid
     extent = (grid.xmin, grid.xmax, grid.ymin, grid.ymax)
-    figure = Figure(figsize=(13.5, 4.9), layout="compressed")
     left, middle, right = figure.subplots(1, 3, width_ratios=[1, 1, 1])
     regions.plot(ax=left, facecolor=_REGION, edgecolor=_REGION, alpha=0.16, linewidth=0.4)
     left.set_title("Secret: regions, one a user (synthetic)")

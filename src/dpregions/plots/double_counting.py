@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dpregions.errors import MissingExtraError
+from dpregions.plots import blank_figure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,16 +37,12 @@ def draw_double_counting(
     path : pathlib.Path
         The PNG to write.
     """
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.patches import Rectangle
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot") from None
+    figure = blank_figure(figsize=(13.5, 4.9), layout="constrained")
+    from matplotlib.patches import Rectangle
 
     grid = hist.grid
     row0, row1, col0, col1 = grid.cell_range(*query)
     cells = hist.faces[row0 : row1 + 1, col0 : col1 + 1]
-    figure = Figure(figsize=(13.5, 4.9), layout="constrained")
     left, middle, right = figure.subplots(1, 3, width_ratios=[1, 1.12, 0.62])
 
     regions.plot(ax=left, facecolor=_REGION, edgecolor=_REGION, alpha=0.16, linewidth=0.4)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.errors import InputError, MissingExtraError
+from dpregions.errors import InputError
+from dpregions.plots import blank_figure
 
 if TYPE_CHECKING:
     import geopandas
@@ -51,15 +52,12 @@ def plot_extraction(
     matplotlib.figure.Figure
         To be saved with its `savefig`. Shows each fix: not private.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot") from None
     from dpregions import _density
     from dpregions.crs import read_crs
     from dpregions.fixes import regions_from_fixes
     from dpregions.lengths import positive_length
 
+    figure = blank_figure(figsize=(13.6, 3.95), layout="constrained")
     alone = fixes.assign(**{_USER: 0})
     found = regions_from_fixes(
         alone, k=k, max_diameter=max_diameter, crs=crs, user_id=_USER, lon=lon, lat=lat
@@ -75,7 +73,6 @@ def plot_extraction(
     order = _density.near_mode(ux, uy, weight, mode, k, 2 * np.sqrt(squares.max()) + 1, np.inf)
     kilometres = found.crs.axis_info[0].unit_conversion_factor / 1000
 
-    figure = Figure(figsize=(13.6, 3.95), layout="constrained")
     panels = figure.subplots(1, 4)
     place = (xy - centre) * kilometres
     nearest = (np.column_stack([ux, uy])[order] - centre) * kilometres

@@ -17,10 +17,23 @@ import numpy as np
 from dpregions.bodies import Bodies
 from dpregions.buckets import Buckets, Footprints
 from dpregions.catalogue import Catalogue, catalogue
-from dpregions.errors import MissingExtraError
 from dpregions.euler import EulerHistogram
-from dpregions.grid import STEPS, Grid
+from dpregions.grid import Grid
 from dpregions.hierarchy import covert_fit
+from dpregions.lattice import STEPS
+from dpregions.plots import blank_figure
+from dpregions.plots.numbered_grid import (
+    FAINT,
+    INK,
+    LINE,
+    RED,
+    draw_counts,
+    draw_grid,
+    draw_query,
+    draw_title,
+    outside,
+    sum_in_words,
+)
 from dpregions.regions import Bound, outlines_of
 from dpregions.releases import Release
 from dpregions.releasing import release_with
@@ -46,7 +59,6 @@ _EXAMPLES = (  # middle, length, width over length, turn: one region of each foo
     (4.05, 0.5, 0.8, 0.6, 10.0),
     (3.45, 2.0, 0.85, 0.55, 80.0),
 )
-_INK, _FAINT, _LINE, _QUERY = "#22303c", "#aab4bd", "#c3ccd4", "#d1495b"
 _SIZES = {(1, 1): "#2a7f9e", (1, 2): "#e09f3e", (2, 1): "#1c7c54", (2, 2): "#7d5ba6"}
 _PLATES = {(1, 1): (0.36, 0.3), (1, 2): (0.47, 0.27), (2, 1): (0.36, 0.46), (2, 2): (0.46, 0.46)}
 
@@ -73,54 +85,56 @@ def draw_footprint_steps(path: Path | str) -> FootprintPicture:
     path : pathlib.Path or str
         The PNG to write. The noise is seeded, so the picture is always the same.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot") from None
-
+    figure = blank_figure(figsize=(13.5, 13.3))
     found = _steps()
     buckets, bodies = _buckets(), found.release.bodies
     assert bodies is not None
-    figure = Figure(figsize=(13.5, 13.3))
     figure.subplots_adjust(left=0.012, right=0.988, bottom=0.012, top=0.9, wspace=0.06, hspace=0.24)
     panels = figure.subplots(3, 3).ravel()
     for axes in panels[:8]:
-        _draw_grid(axes)
+        draw_grid(axes, GRID)
 
     first = _ellipse(*_EXAMPLES[0])
     touched = EulerHistogram.from_regions([first], GRID, max_diameter=MAX_DIAMETER).counts
     _draw_touched(panels[0], first, touched)
-    _title(panels[0], "1  One region, many counters", f"it touches {touched.sum()} components")
+    draw_title(panels[0], "1  One region, many counters", f"it touches {touched.sum()} components")
 
     _draw_footprints(panels[1])
-    _title(panels[1], "2  One region, one footprint", "the rows and columns of cells it touches")
+    draw_title(
+        panels[1], "2  One region, one footprint", "the rows and columns of cells it touches"
+    )
 
     for region in found.regions:
-        _draw_polygon(panels[2], region, _INK, fill=0.05, line=0.0)
+        _draw_polygon(panels[2], region, INK, fill=0.05, line=0.0)
     _draw_buckets(panels[2], buckets, found.exact, _whole)
     note = f"{len(found.regions)} regions, each in one bucket; written at its middle"
-    _title(panels[2], "3  Counts of buckets (secret)", note)
+    draw_title(panels[2], "3  Counts of buckets (secret)", note)
 
     _draw_buckets(panels[3], buckets, found.noisy, _whole)
-    _title(panels[3], "4  Noise on every bucket", "empty ones too; the total was measured first")
+    draw_title(
+        panels[3], "4  Noise on every bucket", "empty ones too; the total was measured first"
+    )
 
     _draw_buckets(panels[4], buckets, found.fitted, lambda v: f"{v:.1f}" if v >= 0.05 else "0")
-    _title(panels[4], "5  The fit", "none below 0, the sum kept")
+    draw_title(panels[4], "5  The fit", "none below 0, the sum kept")
 
     _draw_buckets(panels[5], buckets, _held(bodies, buckets), _whole)
-    _title(panels[5], "6  Whole numbers", "rounded along a curve through the area")
+    draw_title(panels[5], "6  Whole numbers", "rounded along a curve through the area")
 
     made = found.release.to_regions().geometry
     for body, size in zip(made, _sizes_of(bodies), strict=True):
         _draw_polygon(panels[6], body, _SIZES[size], fill=0.07, line=0.7)
     note = f"{len(made)} shapes from the catalogue; equal ones coincide"
-    _title(panels[6], "7  Bodies", note)
+    draw_title(panels[6], "7  Bodies", note)
 
-    _draw_components(panels[7], found.release.counts)
-    _title(panels[7], "8  Their Euler histogram", _sum_in_words(found.release.counts))
+    counts = found.release.counts
+    draw_query(panels[7], GRID, QUERY, inset=0.22, fill=0.08, line=2.2)
+    special = {FAINT: outside(GRID, QUERY)}
+    draw_counts(panels[7], counts, special, sizes=(15.0, 10.5, 9.5), pads=(0.12, 0.18), rim=LINE)
+    draw_title(panels[7], "8  Their Euler histogram", f"query: {sum_in_words(counts, QUERY)}")
 
     _draw_answers(panels[8], found)
-    _title(panels[8], "9  Regions that touch the red query", "with the 95 % interval")
+    draw_title(panels[8], "9  Regions that touch the red query", "with the 95 % interval")
 
     spent = found.release.spending
     figure.suptitle(
@@ -131,7 +145,7 @@ def draw_footprint_steps(path: Path | str) -> FootprintPicture:
         y=0.983,
         ha="left",
         fontsize=12,
-        color=_INK,
+        color=INK,
     )
     _save(figure, path)
     return found
@@ -231,40 +245,6 @@ def _whole(value: float) -> str:
     return f"{value:.0f}".replace("-", "−")
 
 
-def _doubled(cells: tuple[int, int, int, int]) -> tuple[slice, slice]:
-    row0, row1, col0, col1 = cells
-    return slice(2 * row0, 2 * row1 + 1), slice(2 * col0, 2 * col1 + 1)
-
-
-def _sum_in_words(counts: NDArray[np.int64]) -> str:
-    part = counts[_doubled(QUERY)]
-    faces, vertices = part[::2, ::2].sum(), part[1::2, 1::2].sum()
-    edges = part.sum() - faces - vertices
-    return f"query: F − E + V = {faces} − {edges} + {vertices} = {faces - edges + vertices}"
-
-
-def _title(axes: Any, title: str, note: str) -> None:
-    axes.set_title(title, loc="left", fontsize=14.5, fontweight="bold", color=_INK, pad=27)
-    axes.annotate(
-        note,
-        (0, 1),
-        xytext=(0, 8),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        fontsize=11,
-        color=_INK,
-    )
-
-
-def _draw_grid(axes: Any) -> None:
-    xs, ys = np.arange(GRID.n_cols + 1), np.arange(GRID.n_rows + 1)
-    axes.vlines(xs, 0, GRID.n_rows, color=_LINE, linewidth=1.1, zorder=1)
-    axes.hlines(ys, 0, GRID.n_cols, color=_LINE, linewidth=1.1, zorder=1)
-    axes.set(xlim=(-0.03, GRID.n_cols + 0.03), ylim=(-0.03, GRID.n_rows + 0.03))
-    axes.set(aspect="equal", anchor="W", xticks=[], yticks=[])
-    axes.spines[:].set_visible(False)
-
-
 def _draw_polygon(axes: Any, shape: Any, colour: str, *, fill: float, line: float) -> None:
     from matplotlib.patches import Polygon
 
@@ -280,14 +260,14 @@ def _draw_touched(axes: Any, region: Any, touched: NDArray[np.int64]) -> None:
     for i, j in np.argwhere(touched):
         x, y = (j + 1) / 2, (i + 1) / 2
         if i % 2 == 0 and j % 2 == 0:
-            axes.add_patch(Rectangle((j / 2, i / 2), 1, 1, facecolor=_QUERY, alpha=0.13, zorder=0))
+            axes.add_patch(Rectangle((j / 2, i / 2), 1, 1, facecolor=RED, alpha=0.13, zorder=0))
         elif i % 2 and j % 2:
-            axes.scatter(x, y, s=70, color=_QUERY, zorder=4)
+            axes.scatter(x, y, s=70, color=RED, zorder=4)
         else:
             ends = ((x, x), (y - 0.5, y + 0.5)) if j % 2 else ((x - 0.5, x + 0.5), (y, y))
-            axes.plot(*ends, color=_QUERY, linewidth=3.6, solid_capstyle="butt", zorder=3)
-    _draw_polygon(axes, region, _INK, fill=0.18, line=1.8)
-    axes.text(2.25, 2.6, "4 faces\n4 edges\n1 vertex", fontsize=13, color=_QUERY, va="top")
+            axes.plot(*ends, color=RED, linewidth=3.6, solid_capstyle="butt", zorder=3)
+    _draw_polygon(axes, region, INK, fill=0.18, line=1.8)
+    axes.text(2.25, 2.6, "4 faces\n4 edges\n1 vertex", fontsize=13, color=RED, va="top")
 
 
 def _draw_footprints(axes: Any) -> None:
@@ -303,7 +283,7 @@ def _draw_footprints(axes: Any) -> None:
         axes.add_patch(
             Rectangle((col0, row0), width, height, fill=False, edgecolor=colour, lw=2.2, zorder=2)
         )
-        _draw_polygon(axes, region, _INK, fill=0.12, line=1.2)
+        _draw_polygon(axes, region, INK, fill=0.12, line=1.2)
         _draw_plate(axes, height, width, row0, col0, "1", 1.0)
 
 
@@ -324,9 +304,9 @@ def _draw_plate(
     x, y, colour = col + width / 2, row + height / 2, _SIZES[height, width]
     across, up = _PLATES[height, width]
     empty = text == "0"
-    face, edge = ("white", _LINE) if empty else (colour, "white")
+    face, edge = ("white", LINE) if empty else (colour, "white")
     if value < 0:
-        face, edge = "white", _QUERY
+        face, edge = "white", RED
     box = FancyBboxPatch(
         (x - across / 2 + 0.04, y - up / 2 + 0.04),
         across - 0.08,
@@ -338,7 +318,7 @@ def _draw_plate(
         zorder=5,
     )
     axes.add_patch(box)
-    ink = _QUERY if value < 0 else (_FAINT if empty else "white")
+    ink = RED if value < 0 else (FAINT if empty else "white")
     axes.text(
         x,
         y - 0.005,
@@ -352,56 +332,25 @@ def _draw_plate(
     )
 
 
-def _draw_components(axes: Any, counts: NDArray[np.int64]) -> None:
-    """Write each component's count at its place, and draw the query."""
-    from matplotlib.patches import Rectangle
-
-    inside = np.zeros(GRID.doubled_shape, np.bool_)
-    inside[_doubled(QUERY)] = True
-    x0, y0, x1, y1 = GRID.cell_bounds(*QUERY)
-    corner, width, height = (x0 + 0.22, y0 + 0.22), x1 - x0 - 0.44, y1 - y0 - 0.44
-    axes.add_patch(Rectangle(corner, width, height, facecolor=_QUERY, alpha=0.08, zorder=0))
-    axes.add_patch(Rectangle(corner, width, height, fill=False, edgecolor=_QUERY, lw=2.2, zorder=3))
-    for (i, j), count in np.ndenumerate(counts):
-        kind = i % 2 + j % 2
-        plate = None
-        if kind:
-            style = "circle,pad=0.18" if kind == 2 else "round,pad=0.12"
-            line = _LINE if kind == 2 else "none"
-            plate = {"boxstyle": style, "facecolor": "white", "edgecolor": line}
-        axes.text(
-            (j + 1) / 2,
-            (i + 1) / 2,
-            f"{count}",
-            ha="center",
-            va="center_baseline" if kind else "center",
-            fontsize=(15.0, 10.5, 9.5)[kind],
-            fontweight="normal" if kind else "bold",
-            color=_INK if inside[i, j] else _FAINT,
-            bbox=plate,
-            zorder=4,
-        )
-
-
 def _draw_answers(axes: Any, found: FootprintPicture) -> None:
     """Draw the truth, the count, and the estimate in its interval, on one scale."""
     query = GRID.cell_bounds(*QUERY)
     estimate = found.release.estimate(*query)
     low, high = found.release.interval(*query)
-    rows = ((2, "true, secret", found.true_answer, _INK), (1, "count", found.answer, _QUERY))
+    rows = ((2, "true, secret", found.true_answer, INK), (1, "count", found.answer, RED))
     for y, label, value, colour in rows:
         axes.barh(y, value, height=0.46, color=colour, alpha=0.85)
         number = {"ha": "right", "va": "center", "fontsize": 14, "fontweight": "bold"}
         axes.text(value - 3, y, f"{value}", color="white", **number)
-        axes.text(0, y + 0.31, label, va="bottom", fontsize=11.5, color=_INK)
+        axes.text(0, y + 0.31, label, va="bottom", fontsize=11.5, color=INK)
     axes.plot([low, high], [0, 0], color=_SIZES[1, 1], linewidth=5, solid_capstyle="round")
     axes.scatter(estimate, 0, s=90, color="white", edgecolor=_SIZES[1, 1], linewidth=2.4, zorder=3)
-    axes.text(0, 0.31, "estimate and interval", va="bottom", fontsize=11.5, color=_INK)
-    axes.text(high + 4, 0, f"{estimate:.1f}", va="center", fontsize=13, color=_INK)
-    axes.axvline(found.true_answer, color=_INK, linewidth=0.9, linestyle=(0, (3, 3)), zorder=0)
+    axes.text(0, 0.31, "estimate and interval", va="bottom", fontsize=11.5, color=INK)
+    axes.text(high + 4, 0, f"{estimate:.1f}", va="center", fontsize=13, color=INK)
+    axes.axvline(found.true_answer, color=INK, linewidth=0.9, linestyle=(0, (3, 3)), zorder=0)
     axes.set(xlim=(0, 1.25 * high), ylim=(-0.55, 2.75), xticks=[], yticks=[])
     axes.spines[["top", "right", "bottom"]].set_visible(False)
-    axes.spines["left"].set_color(_LINE)
+    axes.spines["left"].set_color(LINE)
 
 
 _SHEET = (((1, 1), (1, 2), (1, 3), (2, 2)), ((2, 3),), ((3, 3),))
@@ -413,13 +362,8 @@ def draw_catalogue(path: Path | str) -> Catalogue:
 
     Patterns with their witnesses, the likeliest of each footprint first. All of it is public.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot") from None
-
+    figure = blank_figure(figsize=(13.5, 5.2))
     known = catalogue(3, 2 * STEPS)
-    figure = Figure(figsize=(13.5, 5.2))
     axes = figure.add_axes((0.01, 0.01, 0.98, 0.97))
     across, y = 30.6, 0.0
     for line in _SHEET:
@@ -434,7 +378,7 @@ def draw_catalogue(path: Path | str) -> Catalogue:
             )
             if len(shown) < len(likely):
                 note += f", the likeliest {len(shown)}"
-            axes.text(x, y + height + 0.25, note, fontsize=11, fontweight="bold", color=_INK)
+            axes.text(x, y + height + 0.25, note, fontsize=11, fontweight="bold", color=INK)
             for pattern in shown:
                 _draw_pattern(axes, known, pattern, x, y)
                 x += width + 0.8
@@ -455,18 +399,18 @@ def _draw_pattern(axes: Any, known: Catalogue, pattern: int, x: float, y: float)
             at = (x + (j + 1) / 2, y + (i + 1) / 2)
             if i % 2 == 0 and j % 2 == 0:
                 corner = (x + j / 2, y + i / 2)
-                axes.add_patch(Rectangle(corner, 1, 1, facecolor=_QUERY, alpha=0.13, zorder=0))
+                axes.add_patch(Rectangle(corner, 1, 1, facecolor=RED, alpha=0.13, zorder=0))
             elif i % 2 and j % 2:
-                axes.scatter(*at, s=16, color=_QUERY, zorder=4)
+                axes.scatter(*at, s=16, color=RED, zorder=4)
             else:
                 dx, dy = (0.0, 0.5) if j % 2 else (0.5, 0.0)
                 ends = (at[0] - dx, at[0] + dx), (at[1] - dy, at[1] + dy)
-                axes.plot(*ends, color=_QUERY, linewidth=1.9, solid_capstyle="butt", zorder=3)
+                axes.plot(*ends, color=RED, linewidth=1.9, solid_capstyle="butt", zorder=3)
     xs, ys = x + np.arange(width + 1), y + np.arange(height + 1)
-    axes.vlines(xs, y, y + height, color=_LINE, linewidth=0.8, zorder=1)
-    axes.hlines(ys, x, x + width, color=_LINE, linewidth=0.8, zorder=1)
+    axes.vlines(xs, y, y + height, color=LINE, linewidth=0.8, zorder=1)
+    axes.hlines(ys, x, x + width, color=LINE, linewidth=0.8, zorder=1)
     outline = known.xy[known.offsets[pattern] : known.offsets[pattern + 1]] / STEPS + (x, y)
-    axes.add_patch(Polygon(outline, facecolor=_INK, alpha=0.18, zorder=2))
-    axes.add_patch(Polygon(outline, fill=False, edgecolor=_INK, linewidth=1.3, zorder=5))
+    axes.add_patch(Polygon(outline, facecolor=INK, alpha=0.18, zorder=2))
+    axes.add_patch(Polygon(outline, fill=False, edgecolor=INK, linewidth=1.3, zorder=5))
     share = f"{100 * known.weights[pattern]:.0f} %"
-    axes.text(x + width / 2, y - 0.12, share, fontsize=9.5, color=_INK, ha="center", va="top")
+    axes.text(x + width / 2, y - 0.12, share, fontsize=9.5, color=INK, ha="center", va="top")

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from dpregions.buckets import Footprints
-from dpregions.grid import STEPS, Grid
+from dpregions.grid import Grid
+from dpregions.lattice import STEPS
 from dpregions.privacy import Budget, Neighbours, NoiseSource, sensitivity_factor
 from dpregions.queries import signed_table
 from dpregions.regions import Bound, Outlines, geometry_batches, outlines_of, read_regions

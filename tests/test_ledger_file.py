@@ -1,0 +1,245 @@
+"""The file of a budget ledger: private, durable, plain about damage, and shared by processes."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpregions import ledger_file
+from dpregions.errors import DPRegionsError, LedgerError, LedgerUnavailableError
+from dpregions.ledger import Ledger
+from dpregions.privacy import PrivacyUnit
+
+USERS = PrivacyUnit()
+
+
+def test_the_file_is_for_its_owner_alone_and_nothing_is_left_beside_it(ledger):
+    ledger.create("town", 1)
+    ledger.debit("town", 1, USERS, "test")
+    assert ledger.path.stat().st_mode & 0o777 == 0o600
+    assert os.listdir(ledger.path.parent) == [ledger.path.name]
+
+
+def test_a_commit_outlives_a_power_cut(ledger):
+    ledger.create("town", 1)
+    with ledger_file.transaction(ledger.path, write=True) as db:
+        # 3 is EXTRA: the folder is synced after the journal is gone.
+        assert db.execute("PRAGMA synchronous").fetchone() == (3,)
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+
+def test_a_ledger_that_somebody_switched_to_write_ahead_logging_is_switched_back(ledger):
+    ledger.create("town", 1)
+    altered(ledger, "PRAGMA journal_mode = WAL")
+    ledger.debit("town", 1, USERS, "test")
+    assert os.listdir(ledger.path.parent) == [ledger.path.name]
+    with closing(sqlite3.connect(ledger.path)) as db:
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+
+@pytest.mark.parametrize("table", ["ledger", "dataset", "entry", "event"])
+@pytest.mark.parametrize("change", ["UPDATE {} SET rowid = rowid", "DELETE FROM {}"])
+def test_a_ledger_only_grows(ledger, table, change):
+    ledger.create("town", 1)
+    ledger.mark_released(ledger.debit("town", 1, USERS, "test"))
+    with (
+        closing(sqlite3.connect(ledger.path)) as db,
+        pytest.raises(sqlite3.IntegrityError, match="only grows"),
+    ):
+        db.execute(change.format(table))
+
+
+def altered(ledger, *statements):
+    with closing(sqlite3.connect(ledger.path)) as db:
+        for statement in statements:
+            db.execute(statement)
+        db.commit()
+
+
+def everything_refuses(ledger, error, words):
+    """Reading and writing both refuse, and leave the file as it is."""
+    before = ledger.path.read_bytes() if ledger.path.is_file() else None
+    for act in (
+        ledger.accounts,
+        lambda: ledger.debit("town", 1, USERS, "test"),
+        lambda: ledger.check("town", 1, USERS),
+        lambda: ledger.set_total("town", 9),
+    ):
+        with pytest.raises(error, match=words):
+            act()
+    assert (ledger.path.read_bytes() if ledger.path.is_file() else None) == before
+
+
+def test_a_ledger_that_is_not_there_is_not_made_by_using_it(ledger):
+    everything_refuses(ledger, LedgerError, "there is no ledger at .* 'dpregions budget create'")
+    assert not ledger.path.exists()
+
+
+def test_an_empty_file_is_no_ledger_until_one_is_created_in_it(ledger):
+    ledger.path.touch()
+    everything_refuses(ledger, LedgerError, "is empty, no ledger yet")
+    ledger.create("town", 1)
+    assert ledger.account("town").remaining == 1
+
+
+@pytest.mark.parametrize("content", [b"user_id,lon,lat\n" * 99, bytes(range(256)) * 40])
+def test_a_file_of_something_else_is_refused_and_left_alone(ledger, content):
+    ledger.path.write_bytes(content)
+    everything_refuses(ledger, LedgerError, "is no ledger: it is not an SQLite file")
+    with pytest.raises(LedgerError, match="is no ledger"):
+        ledger.create("town", 1)
+    assert ledger.path.read_bytes() == content
+
+
+def test_another_programs_sqlite_file_is_refused_and_left_alone(ledger):
+    altered(ledger, "CREATE TABLE entry (number INTEGER)")
+    everything_refuses(ledger, LedgerError, "but no dpregions ledger")
+    with pytest.raises(LedgerError, match="but no dpregions ledger"):
+        ledger.create("town", 1)
+
+
+def test_a_ledger_of_a_newer_version_is_refused(ledger):
+    ledger.create("town", 1)
+    altered(ledger, "PRAGMA user_version = 2")
+    everything_refuses(ledger, LedgerError, "of version 2; this dpregions knows version 1")
+
+
+def test_a_ledger_cut_short_is_refused(ledger):
+    ledger.create("town", 1)
+    content = ledger.path.read_bytes()
+    ledger.path.write_bytes(content[: len(content) // 2])
+    everything_refuses(ledger, LedgerError, "is damaged: restore it from a copy")
+
+
+def test_a_ledger_without_its_tables_or_with_altered_amounts_is_refused(ledger):
+    ledger.create("town", 1)
+    keep = ledger.path.read_bytes()
+    altered(ledger, "DROP TABLE event")
+    everything_refuses(ledger, LedgerError, "is damaged")
+    for amount in ("-1", "1e9", "nan", ""):
+        ledger.path.write_bytes(keep)
+        altered(ledger, "DROP TRIGGER entry_no_update", f"UPDATE entry SET epsilon = '{amount}'")
+        everything_refuses(ledger, LedgerError, "was altered")
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_flipped_bits_never_pass_for_another_kind_of_error(data):
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = Ledger(Path(folder) / "budget.ledger")
+        shutil.copy(sound_ledger(), ledger.path)
+        content = bytearray(ledger.path.read_bytes())
+        used = [i for i, byte in enumerate(content) if byte]
+        for at in data.draw(st.lists(st.sampled_from(used), min_size=1, max_size=6)):
+            content[at] ^= 1 << data.draw(st.integers(0, 7))
+        ledger.path.write_bytes(content)
+        try:
+            ledger.accounts()
+            ledger.debit("town", 1, USERS, "test")
+        except DPRegionsError:
+            pass
+
+
+_SOUND: list[Path] = []
+
+
+def sound_ledger() -> Path:
+    """A ledger with a little of everything, made once."""
+    if not _SOUND:
+        ledger = Ledger(Path(tempfile.mkdtemp()) / "sound.ledger")
+        ledger.create("town", 3)
+        ledger.mark_saved(ledger.debit("town", 1, USERS, "test"), __file__)
+        _SOUND.append(ledger.path)
+    return _SOUND[0]
+
+
+def test_a_locked_ledger_is_waited_for_and_then_given_up_on(ledger, monkeypatch):
+    ledger.create("town", 1)
+    monkeypatch.setattr(ledger_file, "PATIENCE", 0.05)
+    with closing(sqlite3.connect(ledger.path)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        everything_refuses(ledger, LedgerUnavailableError, "another process holds it")
+    ledger.debit("town", 1, USERS, "test")
+
+
+def test_a_ledger_that_cannot_be_written_can_still_be_read(ledger, monkeypatch):
+    ledger.create("town", 1)
+    address = f"{ledger.path.as_uri()}?mode=ro"  # permissions do not stop root, and CI may be root
+    monkeypatch.setattr(ledger_file, "_address", lambda path: address)
+    with pytest.raises(LedgerUnavailableError, match="the file and its folder must be writable"):
+        ledger.debit("town", 1, USERS, "test")
+    assert ledger.account("town").remaining == 1
+
+
+def test_a_folder_in_place_of_a_ledger_and_a_missing_folder_are_refused(tmp_path):
+    everything_refuses(Ledger(tmp_path), LedgerUnavailableError, "it cannot be opened")
+    with pytest.raises(LedgerUnavailableError, match="cannot be made: No such file or directory"):
+        Ledger(tmp_path / "missing" / "budget.ledger").create("town", 1)
+
+
+def test_a_path_may_hold_what_means_something_in_a_uri(tmp_path):
+    ledger = Ledger(tmp_path / "50% of? #1 ü.ledger")
+    ledger.create("town", 1)
+    assert os.listdir(tmp_path) == [ledger.path.name]
+
+
+# Many processes
+
+
+RACER = """
+import sys
+from dpregions.errors import OverBudgetError
+from dpregions.ledger import Ledger
+from dpregions.privacy import PrivacyUnit
+ledger = Ledger(sys.argv[1])
+print("ready", flush=True)
+for dataset in sys.stdin:
+    won = 0
+    for _ in range(2):
+        try:
+            ledger.debit(dataset.strip(), 0.1, PrivacyUnit(), "race")
+            won += 1
+        except OverBudgetError:
+            pass
+    print(won, flush=True)
+"""
+
+
+def test_of_eight_processes_racing_for_the_last_epsilon_exactly_the_allowed_number_win(ledger):
+    command = [sys.executable, "-c", RACER, str(ledger.path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    racers = [subprocess.Popen(command, **pipes) for _ in range(8)]
+    try:
+        assert {racer.stdout.readline() for racer in racers} == {"ready\n"}
+        for number, allowed in enumerate([1, 5, 7, 15, 16]):
+            ledger.create(f"race {number}", Fraction(allowed, 10))
+            for racer in racers:
+                racer.stdin.write(f"race {number}\n")
+                racer.stdin.flush()
+            assert sum(int(racer.stdout.readline()) for racer in racers) == allowed
+            account = ledger.account(f"race {number}")
+            assert account.remaining == 0
+            assert len(account.entries) == 1 + allowed
+    finally:
+        for racer in racers:
+            racer.communicate()
+    assert [racer.returncode for racer in racers] == [0] * 8
+
+
+def test_processes_that_create_the_same_ledger_at_once_make_one(tmp_path):
+    code = "import sys; from dpregions.ledger import *; Ledger(sys.argv[1]).create(sys.argv[2], 1)"
+    path = tmp_path / "budget.ledger"
+    makers = [subprocess.Popen([sys.executable, "-c", code, path, f"town {i}"]) for i in range(4)]
+    assert [maker.wait() for maker in makers] == [0] * 4
+    assert {account.dataset for account in Ledger(path).accounts()} == {
+        f"town {i}" for i in range(4)
+    }

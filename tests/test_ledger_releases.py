@@ -1,0 +1,194 @@
+"""Releases paid from a ledger: one debit, before the noise; what fails after it stays spent."""
+
+import warnings
+from fractions import Fraction
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import shapely
+
+import dpregions as dpr
+from dpregions import releases, releasing
+from dpregions.errors import (
+    InputError,
+    LedgerError,
+    LedgerUnavailableError,
+    LedgerWarning,
+    OverBudgetError,
+    PrivacyError,
+    SourceError,
+)
+from dpregions.ledger import Ledger, MeteredNoise
+from dpregions.privacy import Budget, PrivacyUnit, SystemNoise
+
+GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5)
+SQUARES = list(shapely.box(*np.random.default_rng(0).uniform(0, 3, (2, 40)), 3.5, 3.5))
+
+
+def publish(ledger, regions=SQUARES, **changes):
+    """Release records, so that the smallest input will do."""
+    arguments = {"epsilon": 1, "max_diameter": 2, "user_id": None, "dataset": "town"} | changes
+    return dpr.release(regions, GRID, ledger=ledger, **arguments)
+
+
+def opened(ledger, total=3):
+    ledger.create("town", total, unit="record")
+    return ledger
+
+
+@pytest.mark.parametrize("method", releases.METHODS)
+def test_a_release_is_debited_and_says_so(ledger, method):
+    opened(ledger)
+    made = publish(str(ledger.path), epsilon=0.5, method=method)
+    account = ledger.account("town")
+    assert account.spent == Fraction(1, 2)
+    assert account.entries[1].state == "released"
+    assert account.entries[1].what == f"{method}, 4 x 5 cells"
+    assert made.ledger_entry.endswith("/town/2")
+    assert f"Ledger: {made.ledger_entry}." in made.describe()
+    unrecorded = dpr.release(SQUARES, GRID, epsilon=1, max_diameter=2, user_id=None)
+    assert unrecorded.ledger_entry is None
+    assert "Ledger: budget not recorded." in unrecorded.describe()
+
+
+class WatchedNoise:
+    """Notes at every draw what the ledger says is spent."""
+
+    private, label = SystemNoise.private, SystemNoise.label
+
+    def __init__(self, ledger, seen):
+        self.ledger, self.seen = ledger, seen
+
+    def add(self, values, *, epsilon, sensitivity):
+        self.seen.append(self.ledger.account("town").spent)
+        return SystemNoise().add(values, epsilon=epsilon, sensitivity=sensitivity)
+
+
+@pytest.mark.parametrize("method", releases.METHODS)
+def test_no_noise_is_drawn_before_the_debit_and_there_is_one_debit(ledger, monkeypatch, method):
+    opened(ledger)
+    seen = []
+    monkeypatch.setattr(releasing, "SystemNoise", lambda: WatchedNoise(ledger, seen))
+    publish(ledger, epsilon=0.5, method=method)
+    assert len(seen) >= (2 if method == "footprint" else 1)
+    assert set(seen) == {Fraction(1, 2)}
+
+
+def dropped(batches):
+    """A stream of regions whose connection drops after some batches."""
+
+    def rows():
+        for _ in range(batches):
+            yield pa.record_batch({"geometry": pa.array(shapely.to_wkb(SQUARES).tolist())})
+        raise OSError("the connection dropped")
+
+    return pa.RecordBatchReader.from_batches(pa.schema({"geometry": pa.binary()}), rows())
+
+
+@pytest.mark.parametrize("method", releases.METHODS)
+@pytest.mark.parametrize("batches", [0, 2])
+def test_input_that_fails_on_the_way_costs_nothing(ledger, method, batches):
+    opened(ledger)
+    with pytest.raises(SourceError) as failed:
+        publish(ledger, dropped(batches), method=method)
+    assert ledger.account("town").spent == 0
+    assert not getattr(failed.value, "__notes__", ())
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"epsilon": 4}, OverBudgetError),
+        ({"dataset": "city"}, LedgerError),
+        ({"neighbours": "replace-one"}, LedgerError),
+        ({"epsilon": 0}, PrivacyError),
+        ({"workload": ["9parsec"]}, InputError),
+        ({"dataset": None}, InputError),
+    ],
+)
+def test_what_cannot_be_paid_for_is_refused_before_the_data_is_read(ledger, changes, error):
+    opened(ledger)
+
+    def rows():
+        raise AssertionError("the data was read")
+        yield
+
+    stream = pa.RecordBatchReader.from_batches(pa.schema({"geometry": pa.binary()}), rows())
+    with pytest.raises(error):
+        publish(ledger, stream, **changes)
+    assert ledger.account("town").spent == 0
+
+
+def test_a_dataset_without_a_ledger_is_refused():
+    with pytest.raises(InputError, match="go together"):
+        publish(None)
+
+
+def test_budget_that_goes_while_the_data_is_read_is_refused_at_the_debit(ledger, monkeypatch):
+    opened(ledger)
+    seen = []
+    monkeypatch.setattr(releasing, "SystemNoise", lambda: WatchedNoise(ledger, seen))
+
+    def rows():
+        ledger.debit("town", 2.5, PrivacyUnit(unit="record"), "another release")
+        yield pa.record_batch({"geometry": pa.array(shapely.to_wkb(SQUARES).tolist())})
+
+    stream = pa.RecordBatchReader.from_batches(pa.schema({"geometry": pa.binary()}), rows())
+    with pytest.raises(OverBudgetError, match=r"0\.5 remains"):
+        publish(ledger, stream)
+    assert seen == []
+    assert ledger.account("town").spent == Fraction(5, 2)
+
+
+@pytest.mark.parametrize("error", [MemoryError("full"), KeyboardInterrupt()])
+def test_what_fails_after_the_debit_stays_spent_and_the_error_says_so(ledger, monkeypatch, error):
+    opened(ledger)
+
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(releases.footprint, "choose", fail)
+    with pytest.raises(type(error)) as failed:
+        publish(ledger)
+    assert "epsilon 1.0 was debited" in failed.value.__notes__[0]
+    assert failed.value.__notes__[0].endswith("/town/2")
+    account = ledger.account("town")
+    assert account.spent == 1
+    assert account.entries[1].state == "interrupted or running: the budget is spent"
+
+
+def test_a_release_is_handed_over_even_if_the_ledger_cannot_be_told(ledger, monkeypatch):
+    opened(ledger)
+
+    def unavailable(*_):
+        raise LedgerUnavailableError("the disk is full")
+
+    monkeypatch.setattr(Ledger, "mark_released", unavailable)
+    with pytest.warns(LedgerWarning, match="the disk is full") as told:
+        made = publish(ledger)
+    assert told[0].filename == __file__
+    assert made.ledger_entry.endswith("/town/2")
+
+
+def test_a_release_is_handed_over_also_where_warnings_are_errors(ledger, monkeypatch):
+    opened(ledger)
+    full = mock.Mock(side_effect=LedgerUnavailableError("the disk is full"))
+    monkeypatch.setattr(Ledger, "mark_released", full)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("error")
+        made = publish(ledger)
+    assert made.ledger_entry.endswith("/town/2")
+    assert [warning.category for warning in told] == [LedgerWarning]
+
+
+def test_a_mechanism_cannot_draw_more_than_was_debited():
+    debits = []
+    noise = MeteredNoise(SystemNoise(), Budget(1), lambda: debits.append(1) or "entry")
+    zeros = np.zeros(3, np.int64)
+    noise.add(zeros, epsilon=0.9, sensitivity=1)
+    with pytest.raises(OverBudgetError, match="fault of the mechanism"):
+        noise.add(zeros, epsilon=0.2, sensitivity=1)
+    noise.add(zeros, epsilon=0.1, sensitivity=1)
+    assert debits == [1]

@@ -1,0 +1,78 @@
+"""Lengths as people write them: text and numbers, read exactly, on a grid too."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from pyproj import CRS
+
+from dpregions import Grid
+from dpregions.errors import CRSError, InputError, InputTypeError
+from dpregions.lengths import exact, positive_length
+
+UTM50 = CRS.from_epsg(32650)
+
+
+class TestLengths:
+    @pytest.mark.parametrize(
+        ("text", "metres"),
+        [
+            ("1km", 1000),
+            ("500 m", 500),
+            (" 2.5 KM ", 2500),
+            ("1e3m", 1000),
+            (".5km", 500),
+            ("3ft", Fraction(9144, 10000)),
+            ("1 yd", Fraction(9144, 10000)),
+            ("250cm", Fraction(5, 2)),
+            ("1 mm", Fraction(1, 1000)),
+            ("1nmi", 1852),
+            ("+1mi", Fraction(1609344, 1000)),
+        ],
+    )
+    def test_text_is_read_exactly(self, text, metres):
+        assert positive_length(text, name="side", crs=UTM50) == metres
+
+    @pytest.mark.parametrize("text", ["", "km", "1", "1 parsec", "1 km 2 m", "one km", "1,5km"])
+    def test_text_that_is_no_length_is_refused_with_the_units(self, text):
+        with pytest.raises(InputError, match=r"side=.* is not a length: .*'1km' or '500 m'"):
+            positive_length(text, name="side", crs=UTM50)
+
+    @pytest.mark.parametrize("value", [0, -1.5, "0km", "-1 m"])
+    def test_what_is_not_positive_is_refused(self, value):
+        with pytest.raises(InputError, match="side must be greater than 0, got"):
+            positive_length(value, name="side", crs=UTM50)
+
+    @pytest.mark.parametrize("value", [None, True, [1], b"1km", 1j])
+    def test_what_is_no_length_at_all_is_refused(self, value):
+        with pytest.raises(InputTypeError, match="side must be a number or a text such as"):
+            positive_length(value, name="side", crs=UTM50)
+
+    @pytest.mark.parametrize("value", [2.1, 0.1, 1e-7, 1e22, 123456.789, 5e-324])
+    def test_numbers_have_their_decimal_face_value(self, value):
+        assert exact(value) == Fraction(repr(value))
+        assert exact(np.float64(value)) == Fraction(repr(value))
+
+    @pytest.mark.parametrize(
+        ("bound", "cell", "k"),
+        [
+            (2.1, 0.7, 3),  # 2.1 / 0.7 is 3.0000000000000004 in floats
+            (0.3, 0.1, 3),
+            (2.0, 1.0, 2),
+            (2.0000001, 1.0, 3),
+            (0.48, 0.16, 3),
+            (1.3, 0.1, 13),
+            (0.05, 0.1, 1),
+            (2 / 3, 2 / 3, 1),
+        ],
+    )
+    def test_the_cells_that_a_bound_spans_come_from_exact_numbers(self, bound, cell, k):
+        assert Grid(0, 0, cell, 3, 3).cells_spanned(bound) == k
+
+    def test_a_bound_may_be_text(self):
+        assert Grid(0, 0, "700m", 3, 3, crs=32650).cells_spanned("2.1km") == 3
+        assert Grid(0, 0, 700, 3, 3, crs=32650).length("2.1km") == 2100
+        with pytest.raises(CRSError, match="max_diameter='2km' has a unit"):
+            Grid(0, 0, 700, 3, 3).cells_spanned("2km")
