@@ -40,9 +40,9 @@ def test_letters_of_a_joined_count_are_shared_out_by_the_measured_mix_or_else_th
 ):
     tree = tree_of(5)
     letters, weights = tree.buckets.letters, tree.buckets.weights
-    mix = 1000 * np.array([0.6, 0.1, 0.1, 0.2])
     joined = np.bincount(tree.part[2], np.ones(len(letters)))
-    values = (np.array([1000.0]), None, joined, None)
+    mix = joined.sum() * np.array([0.6, 0.1, 0.1, 0.2])
+    values = (np.array([joined.sum()]), None, joined, None)
     measured = Measured(tree, values, (1.0, np.inf, 1.0, np.inf), mix, variance)
     share = np.bincount(letters, expected_letters(measured))[:3]
     wanted = mix[:3] if variance < 1 else weights[:3]

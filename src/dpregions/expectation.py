@@ -7,23 +7,24 @@ density of regions around them, as the noisy counts have it. Nothing here sees e
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpregions.hierarchy import covert_fit, letter_groups
+from dpregions.hierarchy import combine, covert_fit, letter_groups, split
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dpregions.hierarchy import Measured
 
-_MIX_SPREAD, _LEAST_MIX = 1.0, 0.05
+_LEAST_MIX = 0.005
 _REACH = 0.35
 """How far surroundings reach, in sides of the blocks that were measured."""
 _EVEN = 0.1
 """Part of the mean density that every place is taken to have."""
-_ROUNDS = 3
+_TIMES = 3
 
 
 def expected_buckets(measured: Measured) -> NDArray[np.float64]:
@@ -45,7 +46,7 @@ def expected_buckets(measured: Measured) -> NDArray[np.float64]:
     inside, share = np.bincount(part, held, n)[part], np.bincount(part, letters, n)[part]
     even = around.smooth(letters) * (held.sum() / letters.sum())
     found = letters
-    for _ in range(_ROUNDS):
+    for _ in range(_TIMES):
         dense = letters * (around.smooth(held) / even + _EVEN)
         found = dense / np.bincount(part, dense, n)[part]
         held = inside * found
@@ -53,7 +54,7 @@ def expected_buckets(measured: Measured) -> NDArray[np.float64]:
 
 
 class _Surroundings:
-    """Sums over what lies around buckets, nearer ones weighing more."""
+    """Sums over what lies around buckets, nearer ones weighing more, as a bell curve has it."""
 
     def __init__(self, measured: Measured, reach: float) -> None:
         buckets = measured.hierarchy.buckets
@@ -63,19 +64,23 @@ class _Surroundings:
         col = 2 * col + buckets.widths[buckets.letters] - 1
         self._shape = 2 * buckets.n_rows - 1, 2 * buckets.n_cols - 1
         self._at = row * self._shape[1] + col
-        self._down, self._across = (_bell(length, 2 * reach) for length in self._shape)
+        steps = np.arange(math.ceil(8 * reach) + 1)  # up to four standard deviations
+        self._bell = np.exp(-0.5 * (steps / (2 * reach)) ** 2)
 
     def smooth(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the weighted sum around each bucket."""
         n_rows, n_cols = self._shape
-        lattice = np.bincount(self._at, values, n_rows * n_cols).reshape(self._shape)
-        return (self._down @ lattice @ self._across).ravel()[self._at]
+        lattice = np.bincount(self._at, values, n_rows * n_cols).astype(np.float64, copy=False)
+        lattice = lattice.reshape(self._shape)
+        return self._along(self._along(lattice).T).T.ravel()[self._at]
 
-
-def _bell(n: int, reach: float) -> NDArray[np.float64]:
-    """Return weights between n places along a line, falling off as a normal density does."""
-    at = np.arange(n)
-    return np.exp(-0.5 * ((at[:, None] - at) / reach) ** 2)
+    def _along(self, lattice: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the weighted sums along the first axis."""
+        total = self._bell[0] * lattice
+        for step, weight in enumerate(self._bell[1:], start=1):
+            total[step:] += weight * lattice[:-step]
+            total[:-step] += weight * lattice[step:]
+        return total
 
 
 def expected_letters(measured: Measured) -> NDArray[np.float64]:
@@ -102,15 +107,17 @@ def expected_letters(measured: Measured) -> NDArray[np.float64]:
 
 
 def _mix(measured: Measured) -> NDArray[np.float64]:
-    """Return how much each letter is expected to hold, up to a factor.
+    """Return how many regions of each letter are expected, up to a factor.
 
-    Between the prior and a measured mix, by precision: real mixes stray from the prior's by
-    about as much as each share.
+    By the prior; or, where the mix was measured, the best total of all regions split as the
+    covert fit splits a part: between prior and measurement, none negative, the sum kept. Each
+    letter keeps a little.
     """
     prior = measured.hierarchy.buckets.weights
     if measured.mix is None:
         return prior
-    mean = prior / prior.sum() * max(float(measured.mix.sum()), 1.0)
-    own = (_MIX_SPREAD * mean) ** 2
-    best = (own * measured.mix + measured.mix_variance * mean) / (own + measured.mix_variance)
-    return np.maximum(best, _LEAST_MIX * mean)
+    total = max(float(combine(measured)[0][0][0]), 1.0)
+    mean = total * prior / prior.sum()
+    noise = np.full(len(mean), measured.mix_variance)
+    found = split(np.array([total]), np.zeros(len(mean), np.int64), mean, measured.mix, noise)
+    return np.maximum(found, _LEAST_MIX * mean)

@@ -187,11 +187,11 @@ def covert_fit(measured: Measured, expected: NDArray[np.float64]) -> NDArray[np.
         if np.isinf(spread[level]).any():
             fit = prior
             continue
-        fit = _split(fit, up, prior, values[level], spread[level])
+        fit = split(fit, up, prior, values[level], spread[level])
     return fit[tree.part[-1]]
 
 
-def _split(
+def split(
     total: NDArray[np.float64],
     up: NDArray[np.int64],
     prior: NDArray[np.float64],
