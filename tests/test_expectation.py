@@ -130,3 +130,46 @@ def test_surroundings_bring_a_smooth_city_nearer_than_even_blocks_do():
         for expected in (expected_letters(measured), expected_buckets(measured))
     ]
     assert off[1] < 0.6 * off[0]
+
+
+def test_a_long_strip_of_cells_takes_no_more_than_its_length():
+    """Weights between all pairs of places would be 100 GB here."""
+    tree = blocks_of((1, 60_000))
+    counts = np.random.default_rng(0).poisson(0.1, len(tree.buckets)).astype(float)
+    places, part = tree.buckets.centres[1], tree.part[1]
+    blocks = np.bincount(part, counts)
+    values = (np.array([blocks.sum()]), blocks, None)
+    expected = expected_buckets(Measured(tree, values, (1.0, 1.0, np.inf)))
+    letters = expected_letters(Measured(tree, values, (1.0, 1.0, np.inf)))
+    np.testing.assert_allclose(np.bincount(part, expected), np.bincount(part, letters))
+    assert places.max() == 59_999
+
+
+@given(st.integers(0, 2**32), st.sampled_from([0.5, 30, 1e4]))
+def test_a_noisy_mix_keeps_the_total_and_leaves_every_size_something(seed, scale):
+    tree = blocks_of((8, 8), block=2, k=4)
+    rng = np.random.default_rng(seed)
+    counts = rng.poisson(3, len(tree.buckets)).astype(float)
+    mix = np.bincount(tree.buckets.letters, counts) + rng.laplace(0, scale, 25)
+    blocks = matrix(tree, 1) @ counts
+    values = (np.array([counts.sum()]), blocks, None)
+    measured = Measured(tree, values, (1.0, 1.0, np.inf), mix, 2 * scale**2)
+    expected = expected_buckets(measured)
+    assert np.isfinite(expected).all()
+    assert (expected > 0).all()
+    held = np.bincount(tree.buckets.letters, expected)
+    assert held.sum() == pytest.approx(counts.sum(), rel=0.02)
+
+
+def test_noise_in_the_mix_makes_up_no_large_regions():
+    """Only the smallest size is there. Cutting noise at 0 would give half to the 80 others."""
+    tree = blocks_of((40, 40), block=4, k=8)
+    buckets = tree.buckets
+    small = (buckets.heights[buckets.letters] * buckets.widths[buckets.letters]) == 1
+    counts = np.where(small, 1.25, 0.0)
+    rng = np.random.default_rng(0)
+    mix = np.bincount(buckets.letters, counts) + rng.laplace(0, 17, len(buckets.heights))
+    values = (np.array([counts.sum()]), matrix(tree, 1) @ counts, None)
+    measured = Measured(tree, values, (1.0, 1.0, np.inf), mix, 2 * 17.0**2)
+    expected = expected_letters(measured)
+    assert expected[~small].sum() < 0.15 * expected.sum()
