@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpregions.errors import InputError, InputTypeError
+from dpregions.errors import DPRegionsWarning, InputError, InputTypeError
 
 if TYPE_CHECKING:
     from dpregions.grid import Grid
@@ -216,7 +216,8 @@ def say(note: str) -> None:
 def notes() -> Iterator[None]:
     """Print warnings as notes that speak of options, as they come: also where the work fails."""
     with warnings.catch_warnings():
-        warnings.simplefilter("always")
+        warnings.simplefilter("ignore")  # of other libraries: they may quote what they read
+        warnings.simplefilter("always", DPRegionsWarning)
         warnings.showwarning = lambda message, *place, **more: say(option_words(str(message)))
         yield
 

@@ -117,8 +117,7 @@ def _answers(release: Release, query: tuple[Any, ...], crs: str | None, confiden
         selection = select(release.grid, query, crs)
         found = release.answers(selection, confidence)
         _say_cut(release.grid, selection)
-        if len(query) == 4:
-            _say_enlarged(release.grid, query, selection, reprojected=crs is not None)
+        _say_enlarged(release.grid, selection)
         return {k: v.tolist() for k, v in found.items()}
 
 
@@ -131,26 +130,27 @@ def _say_cut(grid: Grid, selection: Selection) -> None:
         say(f"{which} beyond the area: only what lies inside is counted")
 
 
-def _say_enlarged(
-    grid: Grid, query: tuple[Any, ...], selection: Selection, *, reprojected: bool
-) -> None:
-    """Say on stderr when an answer is about more than was asked: whole cells are counted."""
+def _say_enlarged(grid: Grid, selection: Selection) -> None:
+    """Say when an answer is about more than was asked: whole cells are counted."""
     import numpy as np
 
-    inside = ~selection.outside
-    row0, row1, col0, col1 = selection.ranges[:, inside]
-    answered = np.array(grid.cell_bounds(row0, row1, col0, col1))
-    xmin, ymin, xmax, ymax = np.array(query, np.float64).reshape(4, -1)[:, inside]
+    from dpregions.queries import on_a_line
+
+    which = selection.exact & ~selection.outside
+    if selection.bounds is None or not which.any():
+        return
+    answered = np.array(grid.cell_bounds(*selection.ranges[:, which]))
+    xmin, ymin, xmax, ymax = selection.bounds[:, which]
     low = np.maximum(xmin, grid.xmin), np.maximum(ymin, grid.ymin)
     high = np.minimum(xmax, grid.xmax), np.minimum(ymax, grid.ymax)
-    enlarged = (answered != np.array([*low, *high])).any(axis=0) | reprojected
+    enlarged = (np.abs(answered - np.array([*low, *high])) > on_a_line(grid)).any(axis=0)
     n = int(enlarged.sum())
-    if n and inside.size == 1:
+    if n and which.size == 1:
         bounds = " ".join(f"{bound:.10g}" for bound in answered[:, 0])
         say(f"about the whole cells it touches, {bounds}")
     elif n:
         say(
-            f"{n} of {inside.size} rectangles cut through cells: their answers are about the whole "
+            f"{n} of {which.size} queries cut through cells: their answers are about the whole "
             f"cells they touch"
         )
 

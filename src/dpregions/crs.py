@@ -74,7 +74,7 @@ def degrees_remedy(crs: CRS | None, bounds: NDArray[np.float64]) -> str:
         return ""
     if not (np.abs(bounds) <= np.array([[180], [90], [180], [90]])).all():
         return ""
-    return "; the numbers look like degrees: if they are, give crs='EPSG:4326'"
+    return "; the numbers look like degrees: if they are, longitude first, give crs='EPSG:4326'"
 
 
 FAR = 20.0

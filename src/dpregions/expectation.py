@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from dpregions.hierarchy import Measured
 
 _LEAST_MIX = 0.005
+"""Part of its prior count that every size keeps, so that no bucket is ruled out."""
 _REACH = 0.35
 """How far surroundings reach, in sides of the blocks that were measured."""
 _EVEN = 0.1
 """Part of the mean density that every place is taken to have."""
 _TIMES = 3
+"""How often density and counts are taken from each other; they settle soon."""
 
 
 def expected_buckets(measured: Measured) -> NDArray[np.float64]:
@@ -86,7 +88,7 @@ class _Surroundings:
 def expected_letters(measured: Measured) -> NDArray[np.float64]:
     """Return how much each bucket is expected to hold beforehand, up to a factor.
 
-    The catalogue's prior, or a measured mix of letters averaged with it, with each group of
+    The catalogue's prior, or what a measured mix of letters makes of it, with each group of
     letters weighed by its noisy total over the area at the finest level that tells letters
     apart. Groups lost in the noise keep a little.
     """
@@ -110,8 +112,8 @@ def _mix(measured: Measured) -> NDArray[np.float64]:
     """Return how many regions of each letter are expected, up to a factor.
 
     By the prior; or, where the mix was measured, the best total of all regions split as the
-    covert fit splits a part: between prior and measurement, none negative, the sum kept. Each
-    letter keeps a little.
+    covert fit splits a part: between prior and measurement, none negative, the sum kept. Then
+    each letter is left a little.
     """
     prior = measured.hierarchy.buckets.weights
     if measured.mix is None:

@@ -3,7 +3,8 @@
 A level is a partition of the buckets; each level refines the one before. Every region is in
 one part of each, so a level's counts have sensitivity 1. Given noisy counts of some levels:
 
-- `signed_fit`: weighted least squares, unbiased, may be negative (up the tree, then down).
+- `signed_fit`: weighted least squares, unbiased for measured parts, may be negative (up the
+  tree, then down).
 - `covert_fit`: the same measurements read as Bayes would, top-down: each part's count is split
   among its children by what was measured and by what is expected beforehand, none negative,
   their sum kept. How far to trust the expectation is judged from the noisy counts themselves.

@@ -159,7 +159,7 @@ def read_bound(max_diameter: Any, grids: Sequence[Grid], name: str) -> str:
         if grid.in_cells(max_diameter, name) > max(grid.shape):
             raise InputError(
                 f"{name} {max_diameter!r} is larger than the area, which is {shown_area(grid)}: "
-                f"no region in it is that long"
+                f"choose one that fits into it"
             )
     return shown_length(float(grids[0].length(max_diameter, name)), grids[0])
 

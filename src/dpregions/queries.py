@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 _BOUNDS = ("xmin", "ymin", "xmax", "ymax")
 
 
+def on_a_line(grid: Grid) -> float:
+    """Return how near to one of the grid's lines a coordinate counts as on it."""
+    return grid.cell_size / (2 * STEPS)
+
+
 @dataclass(frozen=True)
 class Selection:
     """The cells that some queries touch inside the area.
@@ -72,7 +77,7 @@ class Selection:
         """Return whether each query lies partly inside the area and partly outside."""
         if self.bounds is None:
             return np.zeros(self.outside.shape, np.bool_)
-        slack = grid.cell_size / (2 * STEPS)  # as close to a line counts as on it
+        slack = on_a_line(grid)
         xmin, ymin, xmax, ymax = self.bounds
         beyond = (xmin < grid.xmin - slack) | (xmax > grid.xmax + slack)
         beyond |= (ymin < grid.ymin - slack) | (ymax > grid.ymax + slack)

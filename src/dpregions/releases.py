@@ -66,7 +66,7 @@ class Release:
     counts : numpy.ndarray
         Whole numbers >= 0 for every face, edge and vertex (read only).
     signed : numpy.ndarray or None
-        The unbiased estimate of every component, some negative (read only); None in a covert
+        The signed estimate of every component, some negative (read only); None in a covert
         release, which then has no estimates and no intervals.
     method : str
     budget : Budget

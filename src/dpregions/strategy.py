@@ -1,9 +1,9 @@
 """Which levels to measure, and with which shares of the budget: decided before they are paid for.
 
-Each candidate is tried out on a made-up city with the same grid, bound and epsilon, and about
-as many regions as a noisy total says; the one with the least error over the workload wins. It
-sees public parameters and that noisy total, never data: the choice costs no privacy beyond
-the total's own share, by adaptive composition.
+Each candidate is tried out on made-up cities with the same grid (or a smaller one like it),
+bound and epsilon, and about as many regions as a noisy total says; the one with the least error
+over the workload wins. It sees public parameters and that noisy total, never data: the choice
+costs no privacy beyond the total's own share, by adaptive composition.
 """
 
 from __future__ import annotations
