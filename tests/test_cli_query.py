@@ -120,7 +120,9 @@ def test_degrees_without_their_crs_are_told_the_remedy(tmp_path):
     degrees = ("8.99", "48.49", "9.01", "48.51")
     done = run("query", tmp_path / "city.parquet", *degrees)
     assert done.stdout.startswith("count 0\n")
-    assert "look like degrees: if they are, give --crs 'EPSG:4326'\n" in done.stderr
+    assert (
+        "look like degrees: if they are, longitude first, give --crs 'EPSG:4326'\n" in done.stderr
+    )
     assert "degrees" not in run("query", tmp_path / "city.parquet", 0, 0, 0, 91).stderr
     done = run("query", tmp_path / "city.parquet", *degrees, "--crs", "EPSG:4326")
     assert "outside" not in done.stderr and "degrees" not in done.stderr

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpregions.expectation import expected_buckets, expected_letters
+from dpregions.expectation import expected_buckets, expected_letters, mix_doubt
 from dpregions.hierarchy import Hierarchy, Level, Measured, covert_fit
 from trees import buckets_of, matrix, tree_of
 
@@ -173,3 +173,19 @@ def test_noise_in_the_mix_makes_up_no_large_regions():
     measured = Measured(tree, values, (1.0, 1.0, np.inf), mix, 2 * 17.0**2)
     expected = expected_letters(measured)
     assert expected[~small].sum() < 0.15 * expected.sum()
+
+
+def test_doubt_of_the_mix_grows_with_its_noise_and_ends_where_it_says_nothing():
+    tree = blocks_of((8, 8), block=2, k=4)
+    counts = np.ones(len(tree.buckets))
+    values = (np.array([counts.sum()]), matrix(tree, 1) @ counts, None)
+    mix = np.bincount(tree.buckets.letters, counts)
+    doubts = [
+        mix_doubt(Measured(tree, values, (1.0, 1.0, np.inf), mix, variance))
+        for variance in (1e-9, 10.0, 1e3, 1e7)
+    ]
+    assert doubts[0] < 1e-4
+    assert doubts == sorted(doubts)
+    assert 0.01 < doubts[1] < 0.5
+    assert doubts[-1] == 1.0
+    assert mix_doubt(Measured(tree, values, (1.0, 1.0, np.inf))) == 0.0

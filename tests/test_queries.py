@@ -483,7 +483,7 @@ class TestWarnings:
     def test_numbers_that_look_like_degrees_are_told_the_remedy(self):
         grid = Grid.around(9.0, 48.5, side="4km", cell_size="1km")
         hist = EulerHistogram.from_regions([], grid, crs=4326)
-        remedy = "look like degrees: if they are, give crs='EPSG:4326'"
+        remedy = "look like degrees: if they are, longitude first, give crs='EPSG:4326'"
         west, south, east, north = 8.99, 48.49, 9.01, 48.51
         for query in [
             (west, south, east, north),

@@ -121,5 +121,25 @@ def _mix(measured: Measured) -> NDArray[np.float64]:
     total = max(float(combine(measured)[0][0][0]), 1.0)
     mean = total * prior / prior.sum()
     noise = np.full(len(mean), measured.mix_variance)
-    found = split(np.array([total]), np.zeros(len(mean), np.int64), mean, measured.mix, noise)
+    whole = np.zeros(len(mean), np.int64)
+    # Of a hundred sizes several stray by two standard deviations by chance.
+    believed = max(2.0, 0.4 * math.sqrt(len(mean)))
+    found = split(np.array([total]), whole, mean, measured.mix, noise, believed)
     return np.maximum(found, _LEAST_MIX * mean)
+
+
+def mix_doubt(measured: Measured) -> float:
+    """Return how little a measured mix says about sizes: 0 next to without noise, 1 nothing.
+
+    The standard error of the mean size beside the prior's standard deviation of sizes, which
+    is about how far real means stray from the prior's.
+    """
+    if measured.mix is None:
+        return 0.0
+    buckets = measured.hierarchy.buckets
+    size = (buckets.heights + buckets.widths).astype(np.float64)
+    off = size - np.average(size, weights=buckets.weights)
+    spread = math.sqrt(np.average(off**2, weights=buckets.weights))
+    error = math.sqrt(measured.mix_variance * (off**2).sum())
+    total = max(float(combine(measured)[0][0][0]), 1.0)
+    return min(error / (total * spread), 1.0) if spread else 0.0

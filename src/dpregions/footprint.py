@@ -23,7 +23,7 @@ from dpregions.bodies import Bodies, make_bodies
 from dpregions.buckets import Buckets, Footprints, refuse_too_many
 from dpregions.catalogue import catalogue
 from dpregions.errors import PrivacyError
-from dpregions.expectation import expected_buckets
+from dpregions.expectation import expected_buckets, mix_doubt
 from dpregions.hierarchy import (
     MIX,
     Hierarchy,
@@ -103,6 +103,11 @@ class Measurements:
     def variance(self) -> QueryVariance:
         """The variance that noise gives the estimate of a query."""
         return QueryVariance(self.measured, self.expected)
+
+    @cached_property
+    def mix_doubt(self) -> float:
+        """How little is known of the mix of sizes, where single sizes were not measured."""
+        return mix_doubt(self.measured)
 
     @cached_property
     def finest(self) -> FinestParts | None:
@@ -283,6 +288,10 @@ CLUMPING = 0.7
 """How much regions keep together within a part that was not measured further, so that they
 fall the same way: 0 not at all, 1 entirely."""
 
+MIX_DOUBT = 1.5
+"""How far the prior's chances are off, as a share of their own spread, where nothing is known of
+the sizes of regions."""
+
 SHAPE_CROWD, SHAPE_DOUBT = 2.0, 1.0
 """How shapes stray from the prior: regions that are alike fall the same way, so their chance
 has more variance than independent ones have, by the first; and the prior's chances may be off,
@@ -335,7 +344,8 @@ def _deviations(
     if parts is None:
         shape = SHAPE_CROWD * spread + (SHAPE_DOUBT * spread) ** 2
     else:
-        shape = spread + CLUMPING * (either @ held**2)
+        doubt = MIX_DOUBT * measurements.mix_doubt * spread
+        shape = spread + CLUMPING * (either @ held**2) + doubt**2
     return noise, np.sqrt(shape)
 
 

@@ -198,19 +198,20 @@ def split(
     prior: NDArray[np.float64],
     seen: NDArray[np.float64],
     noise: NDArray[np.float64],
+    believed: float = 2.0,
 ) -> NDArray[np.float64]:
     """Return children that add up to their parents' totals, between prior and measurement.
 
     A child's count is taken to vary about its prior m with variance m + s * m**2: chance, and
     a real unevenness s that is estimated from how far the measurements stray. Where one
-    strays by more than twice what its noise explains, it is believed: real counts have
-    heavier tails than any common s, and shrinking a hot spot costs more than it saves. For
-    the same reason the variance is taken `_DOUBT` times over.
+    strays by more than `believed` standard deviations of its noise, it is believed: real
+    counts have heavier tails than any common s, and shrinking a hot spot costs more than it
+    saves. For the same reason the variance is taken `_DOUBT` times over.
     """
     stray = (seen - prior) ** 2 - noise - prior
     trust = 1.0 / (noise + prior + 0.3 * prior**2) ** 2
     uneven = (trust * prior**2 * stray).sum() / max((trust * prior**4).sum(), 1e-300)
-    beyond = np.maximum((seen - prior) ** 2 - 4 * noise, 0.0)
+    beyond = np.maximum((seen - prior) ** 2 - believed**2 * noise, 0.0)
     own = _DOUBT * (prior + max(uneven, _LEAST_SPREAD) * prior**2) + beyond + 1e-9
     weight = own * noise / (own + noise)
     best = weight * (prior / own + seen / noise)

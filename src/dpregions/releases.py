@@ -226,7 +226,12 @@ class Release:
         else:
             noise, shape = self._deviations(selection)
             width = footprint.half_widths(noise, shape, confidence)
-        return np.maximum(middle - width, 0), np.maximum(middle + width, 0)
+        low, high = np.maximum(middle - width, 0), np.maximum(middle + width, 0)
+        if self.measurements is None:
+            return low, high
+        # The count is another reading of the same noisy counts, so it is never left outside.
+        count = self._sums("counts", selection)
+        return np.minimum(low, count), np.maximum(high, count)
 
     def expected_error(self, *query: Any, crs: Any = None) -> Any:
         """Return the mean absolute error to expect of `estimate`, by its source.

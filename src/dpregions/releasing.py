@@ -10,6 +10,7 @@ import math
 import os
 import warnings
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpregions import footprint, paper
@@ -152,6 +153,10 @@ def release_with(
     return _make(noise, regions, *_protected(regions, user_id), Terms(grid=grid, **terms))
 
 
+SHORT = Fraction(1, 20)
+"""Part of a cell below which a bound is taken for a mistake, such as a forgotten unit."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Terms:
     """The public parameters of a release, as `release` takes them; refused before any work."""
@@ -194,7 +199,15 @@ class Terms:
         """Warn of public settings that protect or bound next to nothing."""
         warn_large([self.budget], stacklevel + 1)
         rows, cols = self.grid.shape
-        if self.grid.in_cells(self.max_diameter, "max_diameter") ** 2 > rows**2 + cols**2:
+        bound = self.grid.in_cells(self.max_diameter, "max_diameter")
+        if bound < SHORT:
+            warnings.warn(
+                f"max_diameter={self.max_diameter!r} is {float(bound):.2g} of a cell: every region "
+                f"is shrunk to that, next to a point. Give it with its unit, for example '2km'",
+                SettingWarning,
+                stacklevel=stacklevel + 1,
+            )
+        if bound**2 > rows**2 + cols**2:
             diagonal = math.hypot(rows, cols) * self.grid.cell_size
             warnings.warn(
                 f"max_diameter={self.max_diameter!r} is longer than the diagonal of the area, "

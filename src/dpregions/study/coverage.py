@@ -66,7 +66,7 @@ def interval_coverage(
         )  # fmt: skip
         measured = tuple(what for what, _ in steps.spending)
         plans[measured] = plans.get(measured, 0) + 1
-        signed = EulerAnswers(steps.signed)
+        signed, whole = EulerAnswers(steps.signed), EulerAnswers(steps.counts)
         rng = np.random.default_rng([seed, release, 1])
         for share in SHARES:
             cells = rectangles(share, *data.grid.shape, placements, rng)
@@ -75,6 +75,8 @@ def interval_coverage(
             width = footprint.half_widths(noise, shape, confidence)
             of_noise = footprint.half_widths(noise, np.zeros_like(shape), confidence)
             low, high = np.maximum(middle - width, 0), np.maximum(middle + width, 0)
+            count = whole.answers(cells)
+            low, high = np.minimum(low, count), np.maximum(high, count)
             held = (low <= truth) & (truth <= high)
             found = zip(held, of_noise > width / 2, high - low, truth, strict=True)
             rows += [(share, release, *values) for values in found]
