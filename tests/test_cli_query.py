@@ -73,6 +73,17 @@ def test_a_rectangle_that_cuts_cells_says_what_it_is_about(city):
     x, y = GRID.xmin, GRID.ymin
     bounds = f"{x:.10g} {y:.10g} {x + 2 * size:.10g} {y + size:.10g}"
     assert cut.stderr == f"dpregions: note: about the whole cells it touches, {bounds}\n"
+    same = run("query", city, *GRID.cell_bounds(0, 1, 0, 1), "--crs", GRID.crs.to_string())
+    assert same.stderr == ""
+
+
+def test_polygons_within_cells_are_answered_for_whole_cells_and_that_is_said(city, tmp_path):
+    xmin, ymin, xmax, ymax = GRID.cell_bounds(0, 1, 0, 1)
+    shapes = [shapely.box(xmin + 9, ymin, xmax, ymax), shapely.box(xmin, ymin, xmax, ymax)]
+    frame = geopandas.GeoDataFrame({"id": [0, 1]}, geometry=shapes, crs=GRID.crs)
+    frame.to_parquet(tmp_path / "within.parquet")
+    done = run("query", city, "--polygons", tmp_path / "within.parquet")
+    assert "dpregions: note: 1 of 2 queries cut through cells" in done.stderr
 
 
 BEYOND = "beyond the area: only what lies inside is counted\n"

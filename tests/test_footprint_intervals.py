@@ -20,7 +20,7 @@ from dpregions.releases import Release
 from dpregions.releasing import release_with
 from dpregions.strategy import default_sizes
 from dpregions.study.noise import StudyNoise
-from footprint_releases import BLOCKS, PLAIN, SHAPES, UNIT_GRID, fix_strategy, study, town
+from footprint_releases import BLOCKS, JOINED, PLAIN, SHAPES, UNIT_GRID, fix_strategy, study, town
 from release_files import GRID, made
 
 
@@ -57,6 +57,36 @@ def test_the_whole_area_has_no_shape_error_and_patterns_have_none_anywhere(monke
     assert release.expected_error(1, 1, 3, 3).shape > 0.1
     fix_strategy(monkeypatch, SHAPES)
     assert study().expected_error(1, 1, 3, 3).shape == 0
+
+
+def test_an_interval_never_leaves_out_the_count():
+    """With much noise the signed estimate and the count part: one is not left outside."""
+    rows, cols = np.mgrid[:4, :5].reshape(2, -1)
+    cells = UNIT_GRID.cell_bounds(rows, rows, cols, cols)
+    left_out = 0
+    for seed in range(10):
+        release = study(noise=StudyNoise(seed), epsilon=0.05)
+        low, high = release.interval(*cells, confidence=0.3)
+        count, middle = release.count(*cells), release.estimate(*cells)
+        assert ((low <= count) & (count <= high)).all()
+        assert (low <= np.maximum(middle, 0)).all() and (np.maximum(middle, 0) <= high).all()
+        left_out += ((count == low) & (count > 0) | (count == high)).sum()
+    assert left_out > 0  # it was stretched for some
+
+
+def test_a_noisier_mix_of_sizes_makes_intervals_wider(monkeypatch):
+    fix_strategy(monkeypatch, JOINED)
+    found = study(epsilon=1).measurements
+    cells = np.array([[1], [2], [1], [3]])
+    noisier = dataclasses.replace(
+        found, measured=dataclasses.replace(found.measured, mix_variance=1e9)
+    )
+    noisier.__dict__["expected"] = found.expected  # the same shares: only doubt differs
+    (noise, shape), (same, wider) = (
+        footprint.rectangle_deviations(m, cells) for m in (found, noisier)
+    )
+    assert wider[0] > 1.2 * shape[0]
+    assert same[0] == noise[0]
 
 
 def test_intervals_grow_with_confidence_and_never_reach_below_zero():

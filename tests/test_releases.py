@@ -764,6 +764,7 @@ def test_records_that_are_no_place_count_nowhere_and_nothing_is_said(recwarn, ca
             {"max_diameter": 6.41},
             r"max_diameter=6\.41 is longer than the diagonal .* 6\.40312",
         ),
+        ({"max_diameter": 0.04}, r"max_diameter=0\.04 is 0\.04 of a cell: every region is shrunk"),
     ],
 )
 def test_a_setting_that_does_nothing_is_warned_of_and_allowed(changes, words):
