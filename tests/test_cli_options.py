@@ -72,3 +72,11 @@ def test_bare_numbers_are_lengths_in_units_of_the_crs():
     assert read_length("2000") == 2000.0
     assert read_length("2km") == "2km"
     assert read_place("-122.4,37.8") == (-122.4, 37.8)
+
+
+def test_notes_are_the_tools_own_warnings_and_never_another_librarys(capsys):
+    """Another library may quote the record that it stumbled over."""
+    with notes():
+        warnings.warn("could not parse 'Jane Doe'", UserWarning, stacklevel=1)
+        warnings.warn("epsilon 50 protects next to nothing", SettingWarning, stacklevel=1)
+    assert capsys.readouterr().err == "dpregions: note: --epsilon 50 protects next to nothing\n"

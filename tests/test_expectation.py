@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpregions.expectation import expected_buckets, expected_letters, mix_doubt
+from dpregions.expectation import _Surroundings, expected_buckets, expected_letters, mix_doubt
 from dpregions.hierarchy import Hierarchy, Level, Measured, covert_fit
 from trees import buckets_of, matrix, tree_of
 
@@ -189,3 +189,17 @@ def test_doubt_of_the_mix_grows_with_its_noise_and_ends_where_it_says_nothing():
     assert 0.01 < doubts[1] < 0.5
     assert doubts[-1] == 1.0
     assert mix_doubt(Measured(tree, values, (1.0, 1.0, np.inf))) == 0.0
+
+
+def test_surroundings_weigh_the_distance_between_middles_of_footprints():
+    """Against all pairs, by hand: middles in cells, a bell with the reach as standard deviation."""
+    tree = blocks_of((5, 7), k=2)
+    buckets = tree.buckets
+    row, col = (
+        place + extent[buckets.letters] / 2
+        for place, extent in zip(buckets.places, (buckets.heights, buckets.widths), strict=True)
+    )
+    values = np.random.default_rng(0).random(len(buckets))
+    found = _Surroundings(measured_blocks(values, tree), reach=0.7).smooth(values)
+    apart = (row[:, None] - row) ** 2 + (col[:, None] - col) ** 2
+    np.testing.assert_allclose(found, np.exp(-apart / (2 * 0.7**2)) @ values, rtol=2e-3)
