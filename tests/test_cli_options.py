@@ -79,4 +79,4 @@ def test_notes_are_the_tools_own_warnings_and_never_another_librarys(capsys):
     with notes():
         warnings.warn("could not parse 'Jane Doe'", UserWarning, stacklevel=1)
         warnings.warn("epsilon 50 protects next to nothing", SettingWarning, stacklevel=1)
-    assert capsys.readouterr().err == "dpregions: note: --epsilon 50 protects next to nothing\n"
+    assert capsys.readouterr().err == "dpregions: note: epsilon 50 protects next to nothing\n"
