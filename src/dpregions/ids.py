@@ -1,0 +1,443 @@
+"""User ids as values, read one by one: equal values are one user, different values never.
+
+Owns when two ids are one, for every reader. Numbers are one id when they are exactly equal (1,
+1.0, 1e0); text is compared as it is stored, and never equals a number; null, NaN and empty text
+are no id. What one row holds never changes how another is read: a column is read as a whole only
+where its declared type makes that the same. A column of floats is refused whatever it holds, as
+are kinds whose values cannot be told apart. No message quotes a value.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import math
+import re
+from collections.abc import Callable, Hashable, Iterable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Rational
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import numpy as np
+
+from dpregions.errors import InputError, InputTypeError
+
+if TYPE_CHECKING:
+    import pyarrow
+    from numpy.typing import NDArray
+
+_NUMBER = re.compile(r"([+-]?)([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]+))?", re.ASCII)
+_PLAIN_DIGITS = 40
+_EXPONENT_DIGITS = 18
+_MADE_OF_BYTES = range(0xDC80, 0xDD00)
+
+
+class IdColumns(tuple[str, ...]):
+    """Names of columns whose values together are one id."""
+
+
+class NumberToken(str):
+    """The digits of a number as a source has them: its value is exact, whatever their length."""
+
+
+# Ids as text, for sources whose columns have no type of their own.
+
+
+def id_text(value: Any) -> str | None:
+    """Return the text that stands for one id of a source without types; None for no id.
+
+    Texts are equal where the ids are. Numbers are written in one way, text as JSON in ASCII,
+    bytes in hexadecimal digits: so none passes for another.
+
+    Examples
+    --------
+    >>> id_text(7), id_text(7.0), id_text(NumberToken("70e-1")), id_text("7")
+    ('7', '7', '7', '"7"')
+    """
+    if value is None or (isinstance(value, str | bytes) and not value):
+        return None
+    if isinstance(value, NumberToken):
+        return number_text(value)
+    if isinstance(value, str):
+        return json.dumps(value)
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return number_text(_digits(value))
+    if isinstance(value, float):
+        return None if math.isnan(value) else _float_text(value)
+    return None
+
+
+def text_id(raw: bytes) -> str | None:
+    """Return what `id_text` does, for text as bytes; those that are no UTF-8 become escapes.
+
+    Examples
+    --------
+    >>> text_id("José".encode()), text_id("José".encode("latin-1"))
+    ('"Jos\\\\u00e9"', '"Jos\\\\xe9"')
+    """
+    if not raw:
+        return None
+    return marked_text(*(raw.decode("utf-8", f"dpregions-{way}") for way in ("low", "high")))
+
+
+def marked_text(low: str, high: str) -> str | None:
+    """Return what `id_text` does, for text that was decoded in two ways where it is no UTF-8.
+
+    A byte that is no text is a character by which the two differ, and nothing else is: so it
+    cannot pass for a character that the text has.
+    """
+    if low == high:
+        return json.dumps(low) if low else None
+    pairs = zip(low, high, strict=True)
+    parts = (json.dumps(a)[1:-1] if a == b else f"\\x{ord(a) - 0xDC00:02x}" for a, b in pairs)
+    return f'"{"".join(parts)}"'
+
+
+def plain_text(raw: bytes) -> str:
+    """Return bytes as text for people and files, different for different bytes.
+
+    Text in UTF-8 is itself. Where bytes are none they become escapes, and then (or where text
+    looks like such an escape) a backslash becomes two.
+
+    Examples
+    --------
+    >>> plain_text("José".encode()), plain_text("José".encode("latin-1"))
+    ('José', 'Jos\\\\xe9')
+    """
+    text = raw.decode("utf-8", "surrogateescape")
+    if text.isascii() and "\\x" not in text:
+        return text
+    made = [ord(c) in _MADE_OF_BYTES for c in text]
+    if not any(made) and "\\x" not in text:
+        return text
+    doubled = (c.replace("\\", "\\\\") for c in text)
+    pairs = zip(doubled, made, strict=True)
+    return "".join(f"\\x{ord(c) - 0xDC00:02x}" if escaped else c for c, escaped in pairs)
+
+
+def number_text(digits: str) -> str | None:
+    """Return a decimal number in the one way that all its spellings share; None if it is none.
+
+    Examples
+    --------
+    >>> number_text("1e0"), number_text("-0.0"), number_text("1.50"), number_text("1e999")
+    ('1', '0', '15e-1', '1e999')
+    """
+    parts = _NUMBER.fullmatch(digits)
+    if parts is None or not (parts[2] or parts[3]):
+        return None
+    exponent = (parts[4] or "0").lstrip("+")
+    negative, size = exponent.startswith("-"), exponent.lstrip("-").lstrip("0")
+    if len(size) > _EXPONENT_DIGITS:
+        return None  # beyond any id: its digits could not be counted
+    power = (-1 if negative else 1) * int(size or 0) - len(parts[3])
+    number = (parts[2] + parts[3]).lstrip("0")
+    if not number:
+        return "0"
+    stripped = number.rstrip("0")
+    power += len(number) - len(stripped)
+    sign = "-" if parts[1] == "-" else ""
+    if 0 <= power and len(stripped) + power <= _PLAIN_DIGITS:
+        return f"{sign}{stripped}{'0' * power}"
+    return f"{sign}{stripped}e{power}"
+
+
+def _digits(value: int) -> str:
+    """Return a whole number's decimal digits, however many: `str` refuses more than 4,300."""
+    return str(value) if abs(value) < 1 << 4096 else format(Decimal(value), "f")
+
+
+def _float_text(value: float) -> str | None:
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return number_text(format(Decimal(value), "f"))
+
+
+def _decoding(first: int) -> Callable[[UnicodeError], tuple[str, int]]:
+    """Return a handler of bytes that are no UTF-8: each becomes half of a pair of surrogates."""
+
+    def handle(error: UnicodeError) -> tuple[str, int]:
+        assert isinstance(error, UnicodeDecodeError)
+        wrong = error.object[error.start : error.end]
+        return "".join(chr(first + byte - 0x80) for byte in wrong), error.end
+
+    return handle
+
+
+LOW, HIGH = "dpregions-low", "dpregions-high"
+"""Two ways to decode bytes that are no UTF-8, for `marked_text`."""
+
+codecs.register_error(LOW, _decoding(0xDC80))
+codecs.register_error(HIGH, _decoding(0xDB80))
+
+
+# Ids as numbers of users.
+
+
+def user_numbers(user_id: Any, columns: list[Any] | None, column: Any) -> NDArray[np.int64] | None:
+    """Return each row's user as a number, -1 for none; None where each row is its own.
+
+    Parameters
+    ----------
+    user_id : str, IdColumns, array or None
+        A column's name, several, or the ids themselves.
+    columns : list or None
+        The names of the columns there are; None for data without columns.
+    column : callable
+        Returns the column of a name: an Arrow column, or an array of pandas.
+    """
+    if user_id is None:
+        return None
+    names = user_id if isinstance(user_id, IdColumns) else [user_id]
+    if not isinstance(user_id, str | IdColumns):
+        return _codes(_given(user_id), "user_id holds")
+    if columns is None:
+        raise InputError(
+            f"user_id={user_id!r} names a column, but these regions have no columns: pass an "
+            f"array of ids, or user_id=None if each row is its own user"
+        )
+    for name in names:
+        one_column(name, columns, "user_id")
+    return _joint_codes([_codes(column(name), f"user_id={name!r} holds") for name in names])
+
+
+def one_column(name: str, columns: list[Any], argument: str) -> None:
+    """Refuse a name that no column has, or several."""
+    times = list(columns).count(name)
+    if times == 1:
+        return
+    remedy = " Use user_id=None if each row is its own user" if argument == "user_id" else ""
+    if times > 1:
+        raise InputError(f"{argument}={name!r} names several columns: rename all but one")
+    raise InputError(
+        f"{argument}={name!r} is no column: there are {', '.join(map(str, columns))}.{remedy}"
+    )
+
+
+def refuse_kind(name: str, kind: pyarrow.DataType) -> None:
+    """Refuse a declared kind of column whose values are no ids, before a row is looked at."""
+    _refuse_arrow(kind, f"user_id={name!r} holds")
+
+
+def _given(user_id: Any) -> Any:
+    """Return ids given as such, in a form that keeps each value as it is."""
+    import pyarrow as pa
+
+    if isinstance(user_id, pa.Array | pa.ChunkedArray):
+        return user_id
+    if not hasattr(user_id, "dtype") or not hasattr(user_id, "ndim"):
+        if hasattr(user_id, "__arrow_c_stream__"):
+            return pa.chunked_array(user_id)
+        if hasattr(user_id, "__arrow_c_array__"):
+            return pa.array(user_id)
+    if isinstance(user_id, bytes | dict) or not hasattr(user_id, "__len__"):
+        raise InputTypeError(
+            f"user_id must be a column name, an array of ids or None, got {type(user_id).__name__}"
+        )
+    ids = user_id if hasattr(user_id, "dtype") else _objects(user_id)
+    if ids.ndim != 1:
+        raise InputTypeError(
+            f"user_id must be one column of ids, got {type(user_id).__name__} of "
+            f"{ids.ndim} dimensions"
+        )
+    return ids
+
+
+def _objects(values: Iterable[Any]) -> NDArray[np.object_]:
+    """Return values as an array of objects, whatever they are."""
+    items = list(values)
+    array = np.empty(len(items), dtype=object)
+    for i, item in enumerate(items):  # not all at once: sequences among them would be unpacked
+        array[i] = item
+    return array
+
+
+def _joint_codes(codes: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return one number for each distinct row of several ids, -1 where one is missing."""
+    joint = codes[0]
+    for more in codes[1:]:
+        missing = (joint < 0) | (more < 0)
+        # Numbered anew each time: below the number of rows, so that products fit in int64.
+        joint = np.unique(joint * (more.max(initial=0) + 1) + more, return_inverse=True)[1]
+        joint[missing] = -1
+    return joint
+
+
+def _codes(ids: Any, holds: str) -> NDArray[np.int64]:
+    """Return a column's ids as numbers, equal for equal ids, -1 for none."""
+    import pandas as pd
+    import pyarrow as pa
+
+    if isinstance(ids, pa.Array | pa.ChunkedArray):
+        return _arrow_codes(ids, holds)
+    kind = ids.dtype
+    if isinstance(kind, pd.CategoricalDtype):
+        categories = _codes(kind.categories.array, holds)
+        return np.append(categories, -1)[np.asarray(pd.Series(ids).cat.codes)]
+    if isinstance(kind, pd.ArrowDtype) or getattr(kind, "storage", "") == "pyarrow":
+        return _arrow_codes(pa.chunked_array(pd.Series(ids).array.__arrow_array__()), holds)
+    if isinstance(kind, np.dtype) and kind.kind in "biumM":
+        return np.asarray(pd.factorize(np.asarray(ids))[0], np.int64)
+    if pd.api.types.is_extension_array_dtype(kind) and not pd.api.types.is_string_dtype(kind):
+        if pd.api.types.is_float_dtype(kind) or isinstance(kind, pd.IntervalDtype):
+            raise _no_ids(f"{holds} {kind}")
+        return np.asarray(pd.factorize(ids)[0], np.int64)
+    if isinstance(kind, np.dtype) and kind.kind not in "OUST":
+        raise _no_ids(f"{holds} {kind}")
+    return _object_codes(np.asarray(ids, dtype=object))
+
+
+def _no_ids(what: str) -> InputTypeError:
+    return InputTypeError(
+        f"{what}, which cannot be ids: of numbers with fractions several users may pass for one, "
+        f"and other kinds have no one spelling. Make them whole numbers or text (in pandas Int64 "
+        f"or string, as a null among whole numbers makes them floats)"
+    )
+
+
+def _arrow_codes(column: Any, holds: str) -> NDArray[np.int64]:
+    """Return the ids of an Arrow column as numbers, chunk by chunk: nothing is put together."""
+    import pyarrow as pa
+
+    _refuse_arrow(column.type, holds)
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    stored = pa.chunked_array([_stored(chunk) for chunk in chunks], _stored_type(column.type))
+    if pa.types.is_null(stored.type):
+        return np.full(len(stored), -1)
+    encoded = stored.dictionary_encode()
+    if not encoded.num_chunks:
+        return np.zeros(0, np.int64)
+    codes = [np.asarray(chunk.indices.fill_null(-1), np.int64) for chunk in encoded.chunks]
+    numbers = np.concatenate(codes)
+    if stored.type == pa.large_binary():
+        empty = encoded.chunk(0).dictionary.index(pa.scalar(b"", stored.type)).as_py()
+        numbers[numbers == empty] = -1 if empty >= 0 else numbers[numbers == empty]
+    return numbers
+
+
+def _stored_type(kind: Any) -> Any:
+    """Return the type in which ids are compared: text as its bytes, which need be no UTF-8."""
+    import pyarrow as pa
+
+    if isinstance(kind, pa.BaseExtensionType):
+        return _stored_type(kind.storage_type)
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return _stored_type(kind.value_type)
+    return pa.large_binary() if _is_text(kind) else kind
+
+
+def _stored(chunk: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(chunk, pa.ExtensionArray):
+        chunk = chunk.storage
+    if isinstance(chunk, pa.DictionaryArray):
+        return _stored(chunk.dictionary).take(chunk.indices)
+    if isinstance(chunk, pa.RunEndEncodedArray):
+        return _stored(pa.compute.run_end_decode(chunk))
+    return chunk.cast(pa.large_binary()) if _is_text(chunk.type) else chunk
+
+
+def _is_text(kind: Any) -> bool:
+    return str(kind) in _TEXTS
+
+
+_TEXTS = (
+    *("string", "large_string", "string_view"),
+    *("binary", "large_binary", "binary_view"),
+)
+
+
+def _refuse_arrow(kind: Any, holds: str) -> None:
+    """Refuse an Arrow type by what it is, never by what a row holds."""
+    from pyarrow import types
+
+    stored = _stored_type(kind)
+    checks = (
+        *(types.is_integer, types.is_boolean, types.is_decimal, types.is_null),
+        *(types.is_temporal, types.is_fixed_size_binary),
+    )
+    fine = _is_text(stored) or any(check(stored) for check in checks)
+    if not fine or types.is_interval(stored):
+        raise _no_ids(f"{holds} {stored}")
+
+
+def _object_codes(values: NDArray[np.object_]) -> NDArray[np.int64]:
+    """Return ids that are Python's objects as numbers, each looked at by itself."""
+    import pandas as pd
+
+    if set(map(type, values)) <= {str}:  # what the loop below gives, faster
+        codes, found = pd.factorize(values)
+        codes[np.isin(codes, np.flatnonzero(found == ""))] = -1
+        return np.asarray(codes, np.int64)
+    numbers: dict[Hashable, int] = {}
+    keys = map(_key, values)
+    return np.array([-1 if k is None else numbers.setdefault(k, len(numbers)) for k in keys],
+                    np.int64)  # fmt: skip
+
+
+_TIMES = (datetime, date, time, timedelta, UUID)
+
+
+def _key(value: Any) -> Hashable:
+    """Return what stands for an object as an id: equal keys are one user; None is no id."""
+    if type(value) is str:
+        return value or None
+    if isinstance(value, np.generic):
+        value = _python_value(value)
+    if value is None or isinstance(value, str | bytes):
+        return value or None
+    if isinstance(value, bool):
+        return ("truth", value)
+    if isinstance(value, Integral | Rational):
+        return ("number", Fraction(value))
+    if isinstance(value, float | Decimal):
+        return _number_key(value)
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value) or None
+    if isinstance(value, _TIMES):
+        return _time_key(value)
+    if isinstance(value, tuple):
+        parts = tuple(None if isinstance(part, tuple) else _key(part) for part in value)
+        return ("several", parts) if parts and None not in parts else None
+    return None
+
+
+def _python_value(value: np.generic) -> Any:
+    """Return a number of numpy's as one of Python's, exactly; a time as one of pandas'."""
+    import pandas as pd
+
+    if isinstance(value, np.floating) and np.isfinite(value):
+        return Fraction(*value.as_integer_ratio())
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        try:
+            return pd.Timestamp(value) if isinstance(value, np.datetime64) else pd.Timedelta(value)
+        except (ValueError, OverflowError):
+            return None
+    return value.item()
+
+
+def _number_key(value: float | Decimal) -> Hashable:
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        return ("number", Fraction(value) if math.isfinite(value) else value)
+    if value.is_nan():
+        return None
+    # A fraction of 1e999999999 would take all memory: its digits stand for it, in one way.
+    if value.is_finite() and abs(value.adjusted()) < 4000:
+        return ("number", Fraction(value))
+    return ("number", number_text(str(value)) or str(value))
+
+
+def _time_key(value: Any) -> Hashable:
+    if value != value:  # NaT, which pandas counts among times
+        return None
+    return ("time", value)
