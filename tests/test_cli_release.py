@@ -178,6 +178,12 @@ def test_rows_and_trajectories_have_accounts_of_their_own(folder, regions):
     save_regions(trips, Path("trips.parquet"))
     ledger.create("trips", 1, unit="trajectory")
     paid = ("--ledger", "city.ledger", "--dataset", "trips")
+    marked = publish(*paid, source="trips.parquet", out="trips_out.parquet")
+    assert marked.exit_code == 2
+    assert "--unit 'trajectory'" in marked.stderr
+    named = ("--user-id", "user_id", "--unit", "user")
+    assert publish(*paid, *named, source="trips.parquet", out="trips_out.parquet").exit_code == 2
+    paid += ("--unit", "trajectory")
     assert publish(*paid, source="trips.parquet", out="trips_out.parquet").exit_code == 0
     assert dpr.load("trips_out.parquet").unit == "trajectory"
     assert spent() == 0

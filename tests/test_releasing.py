@@ -8,6 +8,7 @@ from itertools import combinations, product
 
 import geopandas
 import numpy as np
+import pyarrow as pa
 import pytest
 import shapely
 
@@ -76,45 +77,68 @@ def trajectories() -> geopandas.GeoDataFrame:
 
 
 def test_a_users_trajectory_counts_once_and_the_unit_is_the_trajectory():
-    assert counted(trajectories()) == 4
-    release = study(trajectories())
+    assert counted(trajectories(), unit="trajectory") == 4
+    release = study(trajectories(), unit="trajectory")
     assert release.unit == "trajectory"
     assert "unit = trajectory" in release.describe()
     assert "one region a trajectory" in release.describe()
 
 
-def test_trajectory_numbers_are_no_users_whatever_column_is_named():
-    assert counted(trajectories(), user_id="trajectory") == 4
-    assert study(trajectories(), user_id="trajectory").unit == "trajectory"
-    alone = trajectories().drop(columns="user_id")
-    assert counted(alone) == 2
-    assert study(alone).unit == "trajectory"
+@pytest.mark.parametrize("user_id", ["user_id", "trajectory", ["a", "a", "b", "b", "b"]])
+@pytest.mark.parametrize("unit", [None, "user"])
+def test_regions_marked_as_trajectories_are_never_taken_for_users(user_id, unit):
+    with pytest.raises(PrivacyError, match="unit='trajectory'"):
+        study(trajectories(), user_id=user_id, unit=unit, noise=Untouched())
+
+
+def test_the_mark_of_a_schema_counts_too():
+    table = pa.table(trajectories().to_arrow()).replace_schema_metadata(
+        {"dpregions_unit": "trajectory"}
+    )
+    with pytest.raises(PrivacyError, match="unit='trajectory'"):
+        study(table, noise=Untouched())
+    assert study(table, unit="trajectory").unit == "trajectory"
+
+
+def test_regions_without_a_mark_are_trajectories_where_the_caller_says_so():
+    regions = trajectories()
+    regions.attrs.clear()
+    assert counted(regions, unit="trajectory") == 4
+    assert counted(regions) == 2
+    with pytest.raises(InputError, match="'trajectory' is no column"):
+        study(regions.drop(columns="trajectory"), unit="trajectory", noise=Untouched())
+
+
+def test_trajectory_numbers_count_within_their_user_only():
+    with pytest.raises(PrivacyError, match="counts within its user"):
+        study(trajectories(), user_id="trajectory", unit="trajectory", noise=Untouched())
+
+
+@pytest.mark.parametrize(
+    ("user_id", "unit", "words"),
+    [
+        (None, "user", "needs ids"),
+        (None, "trajectory", "needs ids"),
+        ("user_id", "record", "user_id=None"),
+        ("user_id", "person", "'user' or 'record' or 'trajectory'"),
+    ],
+)
+def test_a_unit_that_the_ids_do_not_give_is_refused(user_id, unit, words):
+    with pytest.raises(PrivacyError, match=words):
+        study(points(user_id=[1, 2]), user_id=user_id, unit=unit, noise=Untouched())
 
 
 def test_a_trajectory_without_a_user_counts_nowhere():
     regions = trajectories()
     regions["user_id"] = [None, "a", "b", "b", None]
-    assert counted(regions) == 3
+    assert counted(regions, unit="trajectory") == 3
 
 
-def test_trajectories_released_by_user_or_by_row_say_so():
-    users = trajectories()["user_id"].to_numpy()
-    assert counted(trajectories(), user_id=users) == 2
-    assert study(trajectories(), user_id=users).unit == "user"
+def test_trajectories_released_by_row_say_so():
     assert counted(trajectories(), user_id=None) == 5
     assert study(trajectories(), user_id=None).unit == "record"
-    unnumbered = trajectories().drop(columns="trajectory")
-    assert counted(unnumbered) == 2
-    assert study(unnumbered).unit == "user"
     with pytest.raises(InputError, match="have no columns"):
-        study(trajectories().geometry, noise=Untouched())
-
-
-def test_trajectories_of_ids_that_cannot_be_compared_are_refused():
-    regions = trajectories()
-    regions["user_id"] = [[1], [1], [2], [2], [2]]
-    with pytest.raises(InputTypeError, match="cannot be compared"):
-        study(regions)
+        study(trajectories().geometry, unit="trajectory", noise=Untouched())
 
 
 def test_long_regions_are_shrunk_or_left_out():

@@ -27,8 +27,10 @@ from dpregions.errors import (
     DPRegionsError,
     InputError,
     InputTypeError,
+    PrivacyError,
     SourceError,
 )
+from dpregions.ids import IdColumns
 from dpregions.io import tables
 from dpregions.io.region_files import save_regions
 
@@ -304,16 +306,25 @@ class TestUnit:
         frame = self.write(tmp_path)
         stream = opened(tmp_path, "t.parquet")
         assert stream.columns == ["user_id", "trajectory", "geometry"]
-        released = dpr.release(stream, GRID, epsilon=1, max_diameter="4km")
+        released = dpr.release(stream, GRID, epsilon=1, max_diameter="4km", unit="trajectory")
         assert released.unit == "trajectory"
-        ids, _ = releasing._protected(frame, "user_id")
+        ids = IdColumns(("user_id", "trajectory"))
         assert counted(opened(tmp_path, "t.parquet"), user_id=ids) == counted(frame, user_id=ids)
         assert counted(frame, user_id=ids).count(*GRID.bounds) == 5
 
     def test_by_way_of_arrow_too(self, tmp_path):
         self.write(tmp_path)
         stream = dpr.open_regions(pq.read_table(tmp_path / "t.parquet"))
-        assert dpr.release(stream, GRID, epsilon=1, max_diameter="4km").unit == "trajectory"
+        terms = {"epsilon": 1, "max_diameter": "4km"}
+        assert dpr.release(stream, GRID, unit="trajectory", **terms).unit == "trajectory"
+
+    def test_a_mark_never_overrides_the_ids_that_were_named(self, tmp_path):
+        """200 rows of one user, marked as trajectories, are refused and not counted 200 times."""
+        self.write(tmp_path)
+        for unit in (None, "user"):
+            stream = opened(tmp_path, "t.parquet", user_id="user_id", unit=unit)
+            with pytest.raises(PrivacyError, match="unit='trajectory'"):
+                dpr.release(stream, GRID, epsilon=1, max_diameter="4km", unit=unit)
 
     def test_a_file_of_users_is_of_users(self, tmp_path):
         save_regions(synthetic.regions(6), tmp_path / "u.parquet")
@@ -705,6 +716,40 @@ class TestDuckDB:
         sql = 'SELECT user_id AS "the ""user""", shape AS "my shape" FROM shapes'
         stream = opened(folder, "city.duckdb", sql=sql, user_id='the "user"', geometry="my shape")
         assert counted(stream, user_id='the "user"') == truth()
+
+    def test_a_view_reads_no_other_file(self, folder, tmp_path):
+        other = tmp_path / "other.csv"
+        other.write_text("user_id,wkt\n1,POINT (1 2)\n")
+        with duckdb.connect(tmp_path / "view.duckdb") as connection:
+            connection.execute(
+                f"CREATE VIEW shapes AS SELECT user_id, wkt::GEOMETRY AS g FROM '{other}'"
+            )
+        words = refused(tmp_path / "view.duckdb", sql="FROM shapes", crs=32632)
+        assert "reads nothing outside of it" in words
+        assert (
+            counted(
+                dpr.open_regions(
+                    "duckdb://", sql=f"SELECT user_id, wkt::GEOMETRY g FROM '{other}'", crs=32632
+                )  # fmt: skip
+            ).counts.sum()
+            == 0
+        )
+
+    def test_a_file_of_another_format(self, folder, tmp_path):
+        shutil.copy(folder / "city.gpkg", tmp_path / "city.duckdb")
+        assert "of another format" in refused(tmp_path / "city.duckdb", sql="FROM city")
+
+    @pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE", "INTEGER[]", "STRUCT(a INTEGER)"])
+    def test_ids_of_a_kind_that_is_none(self, kind):
+        sql = f"SELECT NULL::{kind} AS user_id, 'POINT (1 2)'::GEOMETRY AS g"
+        assert "cannot be ids" in refused("duckdb://", InputTypeError, sql=sql, crs=32632)
+
+    @pytest.mark.parametrize("kind", ["HUGEINT", "UBIGINT", "DECIMAL(38, 2)", "UUID", "VARCHAR",
+                                      "BLOB", "DATE", "TIMESTAMP_NS", "BOOLEAN"])  # fmt: skip
+    def test_ids_of_a_kind_that_is_exact(self, kind):
+        sql = f"SELECT NULL::{kind} AS user_id, 'POINT (1 2)'::GEOMETRY AS g"
+        stream = dpr.open_regions("duckdb://", sql=sql, crs=32632, geometry="g")
+        assert not counted(stream).counts.any()
 
     def test_missing_duckdb_names_the_extra(self, folder, monkeypatch):
         monkeypatch.setitem(__import__("sys").modules, "duckdb", None)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from dpregions.crs import crs_label, read_crs
 from dpregions.errors import CRSError, InputError, InputTypeError, SourceError
-from dpregions.fixes import UNIT_ATTRIBUTE
+from dpregions.ids import one_column
+from dpregions.units import UNIT_ATTRIBUTE
 
 if TYPE_CHECKING:
     import pyarrow
@@ -277,19 +278,6 @@ def is_binary(kind: Any) -> bool:
         kind = kind.value_type
     checks = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
     return any(check(kind) for check in checks)
-
-
-def one_column(name: str, columns: list[Any], argument: str) -> None:
-    """Refuse a name that no column has, or several."""
-    times = list(columns).count(name)
-    if times == 1:
-        return
-    remedy = " Use user_id=None if each row is its own user" if argument == "user_id" else ""
-    if times > 1:
-        raise InputError(f"{argument}={name!r} names several columns: rename all but one")
-    raise InputError(
-        f"{argument}={name!r} is no column: there are {', '.join(map(str, columns))}.{remedy}"
-    )
 
 
 def one_crs(carried: CRS | None, stated: CRS | None) -> CRS | None:

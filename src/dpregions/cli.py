@@ -6,6 +6,7 @@ the commands, so that `dpregions --help` answers at once.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -22,7 +23,7 @@ from dpregions.cli_query import query
 from dpregions.cli_regions import regions
 from dpregions.cli_release import release
 from dpregions.cli_study import study
-from dpregions.errors import DPRegionsError
+from dpregions.errors import DPRegionsError, InputError, InputTypeError, MissingExtraError
 
 app = typer.Typer(
     name="dpregions",
@@ -62,15 +63,29 @@ app.command()(study)
 
 
 def main() -> None:
-    """Run the command line; an expected error is one line, never a traceback."""
+    """Run the command line; an error is one line, never a traceback.
+
+    A traceback would show what other libraries say, which may quote a record.
+    """
     try:
         app()
-    except OSError as error:  # those of ours included: a ledger or a source that fails
-        typer.echo(f"dpregions: failed: {error}", err=True)
-        sys.exit(1)
-    except DPRegionsError as error:
+    except (InputError, InputTypeError, MissingExtraError) as error:
         typer.echo(f"dpregions: error: {error}", err=True)
         sys.exit(2)
+    except DPRegionsError as error:  # a ledger or a source that fails
+        typer.echo(f"dpregions: failed: {error}", err=True)
+        sys.exit(1)
+    except Exception as error:
+        typer.echo(f"dpregions: failed: {_in_short(error)}", err=True)
+        sys.exit(1)
+
+
+def _in_short(error: Exception) -> str:
+    """Return what is certain to quote no record: the system's own words, or a type's name."""
+    if isinstance(error, OSError) and error.strerror and not isinstance(error, DPRegionsError):
+        where = "" if error.filename is None else f": {error.filename!r}"
+        return f"{os.strerror(error.errno)}{where}" if error.errno else type(error).__name__
+    return f"unforeseen {type(error).__name__}; what it said is not shown, as it may quote a record"
 
 
 if __name__ == "__main__":

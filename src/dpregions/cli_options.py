@@ -24,6 +24,22 @@ from dpregions.errors import DPRegionsWarning, InputError, InputTypeError
 if TYPE_CHECKING:
     from dpregions.grid import Grid
 
+
+class NeighbourChoice(StrEnum):
+    """What epsilon is about."""
+
+    add_remove = "add-remove"
+    replace_one = "replace-one"
+
+
+class UnitChoice(StrEnum):
+    """What one region stands for."""
+
+    user = "user"
+    record = "record"
+    trajectory = "trajectory"
+
+
 GridFile = Annotated[
     Path | None,
     typer.Option("--grid", help="The grid as JSON, as Grid.to_json and describe --json write it."),
@@ -55,6 +71,12 @@ UserId = Annotated[
 EachRow = Annotated[
     bool, typer.Option("--each-row", help="Each row is its own user: protects rows, not users.")
 ]
+ReleaseUnit = Annotated[
+    UnitChoice | None,
+    typer.Option(
+        "--unit", help="What is protected: by default a user, or a record with --each-row."
+    ),
+]
 SourceCrs = Annotated[
     str | None, typer.Option("--crs", help="CRS of a source that carries none, e.g. EPSG:4326.")
 ]
@@ -63,13 +85,6 @@ Lon = Annotated[
 ]
 Lat = Annotated[str | None, typer.Option("--lat", help="For CSV: the column of latitudes.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Result as JSON.")]
-
-
-class NeighbourChoice(StrEnum):
-    """What epsilon is about."""
-
-    add_remove = "add-remove"
-    replace_one = "replace-one"
 
 
 def read_grid(grid: Path | None, around: str | None, side: str | None, cell: str | None) -> Grid:

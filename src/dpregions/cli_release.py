@@ -29,6 +29,7 @@ from dpregions.cli_options import (
     Layer,
     Lon,
     NeighbourChoice,
+    ReleaseUnit,
     Side,
     Source,
     SourceCrs,
@@ -90,6 +91,7 @@ def release(
     ] = NeighbourChoice.add_remove,
     user_id: UserId = None,
     each_row: EachRow = False,
+    unit: ReleaseUnit = None,
     crs: SourceCrs = None,
     sql: Sql = None,
     layer: Layer = None,
@@ -136,6 +138,7 @@ def release(
     }
     asked = {
         "user_id": read_users(user_id, each_row),
+        "unit": None if unit is None else unit.value,
         "crs": crs,
         "sql": sql,
         "layer": layer,
@@ -182,7 +185,8 @@ def _publish(
 
     Terms(grid=area, **terms)  # refuses what it can before the source is opened
     book = None if ledger is None else Ledger(ledger)
-    paid = {"user_id": asked["user_id"], "ledger": book, "dataset": dataset}
+    paid = {name: asked[name] for name in ("user_id", "unit")}
+    paid |= {"ledger": book, "dataset": dataset}
     with stages() as stage:
         stage("opening the source")
 

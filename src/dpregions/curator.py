@@ -8,23 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.arrow_regions import RegionStream, geometry_field, one_column, plain_column
+from dpregions.arrow_regions import RegionStream, geometry_field, plain_column
 from dpregions.crs import crs_label
-from dpregions.fixes import UNIT_ATTRIBUTE
 from dpregions.grid import Grid, check_grid
-from dpregions.regions import (
-    Bound,
-    IdColumns,
-    coordinates,
-    decoded,
-    match_crs,
-    outlines_of,
-    user_numbers,
-)
+from dpregions.ids import IdColumns, one_column, user_numbers
+from dpregions.regions import Bound, coordinates, decoded, match_crs, outlines_of
+from dpregions.unforeseen import READING, foreseen, foreseen_items
+from dpregions.units import UNIT_ATTRIBUTE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -136,8 +131,9 @@ def check_regions(
         one_column(user_id, regions.columns, "user_id")
     met: Counter[str] = Counter()
     ids = []
-    for batch in regions:
-        met.update(_figures(plain_column(batch.column(name)), crs, grid, bound))
+    for batch in foreseen_items(iter(regions), READING):
+        column = plain_column(batch.column(name))
+        met.update(foreseen(partial(_figures, column, crs, grid, bound), READING))
         if user_id is not None:
             ids.append(batch.drop_columns([name]))
     held = pa.Table.from_batches(ids) if ids else None

@@ -36,6 +36,7 @@ from dpregions.regions import (
     outlines_of,
     read_regions,
 )
+from dpregions.unforeseen import READING, foreseen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -121,12 +122,16 @@ class EulerHistogram:
         check_grid(grid)
         check_oversize(oversize)
         bound = None if max_diameter is None else Bound.of(grid, max_diameter, oversize)
-        source = read_regions(regions, user_id=user_id, crs=crs)
-        remedy = "set theirs, regions.set_crs(...), or give crs="
-        match_crs(source.crs, grid, "the regions", remedy)
-        batches = geometry_batches(source, grid, bound)
+
+        def counts() -> NDArray[np.int64]:
+            source = read_regions(regions, user_id=user_id, crs=crs)
+            remedy = "set theirs, regions.set_crs(...), or give crs="
+            match_crs(source.crs, grid, "the regions", remedy)
+            batches = geometry_batches(source, grid, bound)
+            return _histogram(batches, source.crs, grid, bound)
+
         made = cls.__new__(cls)
-        made._hold(grid, _histogram(batches, source.crs, grid, bound))
+        made._hold(grid, foreseen(counts, READING))
         return made
 
     def _hold(self, grid: Grid, counts: NDArray[np.int64]) -> None:

@@ -24,6 +24,7 @@ from dpregions.crs import crs_label, read_crs
 from dpregions.errors import CRSError, InputError, InputTypeError, PrivacyError
 from dpregions.lengths import positive_length
 from dpregions.readings import NO_TIME, microseconds_of, numbers_of
+from dpregions.units import UNIT_ATTRIBUTE
 
 if TYPE_CHECKING:
     import geopandas
@@ -36,12 +37,6 @@ if TYPE_CHECKING:
 
 FixUnit = Literal["user", "trajectory"]
 """Whose fixes make one region."""
-
-UNIT_ATTRIBUTE = "dpregions_unit"
-"""Key in a GeoDataFrame's `attrs` that says what one of its regions stands for."""
-
-TRAJECTORY_KEYS = ("user_id", "trajectory")
-"""Columns that together name a trajectory: its number counts within its user."""
 
 _ON_EARTH = 1e9
 """Projected coordinates beyond this are no places, and their squares would lose digits."""

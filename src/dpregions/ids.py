@@ -75,12 +75,12 @@ def id_text(value: Any) -> str | None:
 
 
 def text_id(raw: bytes) -> str | None:
-    """Return what `id_text` does, for text as bytes; those that are no UTF-8 become escapes.
+    r"""Return what `id_text` does, for text as bytes; those that are no UTF-8 become escapes.
 
     Examples
     --------
     >>> text_id("José".encode()), text_id("José".encode("latin-1"))
-    ('"Jos\\\\u00e9"', '"Jos\\\\xe9"')
+    ('"Jos\\u00e9"', '"Jos\\xe9"')
     """
     if not raw:
         return None
@@ -101,7 +101,7 @@ def marked_text(low: str, high: str) -> str | None:
 
 
 def plain_text(raw: bytes) -> str:
-    """Return bytes as text for people and files, different for different bytes.
+    r"""Return bytes as text for people and files, different for different bytes.
 
     Text in UTF-8 is itself. Where bytes are none they become escapes, and then (or where text
     looks like such an escape) a backslash becomes two.
@@ -109,7 +109,7 @@ def plain_text(raw: bytes) -> str:
     Examples
     --------
     >>> plain_text("José".encode()), plain_text("José".encode("latin-1"))
-    ('José', 'Jos\\\\xe9')
+    ('José', 'Jos\\xe9')
     """
     text = raw.decode("utf-8", "surrogateescape")
     if text.isascii() and "\\x" not in text:
@@ -144,7 +144,7 @@ def number_text(digits: str) -> str | None:
     stripped = number.rstrip("0")
     power += len(number) - len(stripped)
     sign = "-" if parts[1] == "-" else ""
-    if 0 <= power and len(stripped) + power <= _PLAIN_DIGITS:
+    if power >= 0 and len(stripped) + power <= _PLAIN_DIGITS:
         return f"{sign}{stripped}{'0' * power}"
     return f"{sign}{stripped}e{power}"
 
@@ -237,7 +237,7 @@ def _given(user_id: Any) -> Any:
             return pa.chunked_array(user_id)
         if hasattr(user_id, "__arrow_c_array__"):
             return pa.array(user_id)
-    if isinstance(user_id, bytes | dict) or not hasattr(user_id, "__len__"):
+    if isinstance(user_id, bytes | dict | set | frozenset) or not hasattr(user_id, "__len__"):
         raise InputTypeError(
             f"user_id must be a column name, an array of ids or None, got {type(user_id).__name__}"
         )
@@ -282,7 +282,8 @@ def _codes(ids: Any, holds: str) -> NDArray[np.int64]:
         categories = _codes(kind.categories.array, holds)
         return np.append(categories, -1)[np.asarray(pd.Series(ids).cat.codes)]
     if isinstance(kind, pd.ArrowDtype) or getattr(kind, "storage", "") == "pyarrow":
-        return _arrow_codes(pa.chunked_array(pd.Series(ids).array.__arrow_array__()), holds)
+        stored: Any = pd.Series(ids).array
+        return _arrow_codes(pa.chunked_array(stored.__arrow_array__()), holds)
     if isinstance(kind, np.dtype) and kind.kind in "biumM":
         return np.asarray(pd.factorize(np.asarray(ids))[0], np.int64)
     if pd.api.types.is_extension_array_dtype(kind) and not pd.api.types.is_string_dtype(kind):

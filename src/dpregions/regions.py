@@ -21,13 +21,13 @@ from dpregions.arrow_regions import (
     arrow_batches,
     arrow_reader,
     geometry_field,
-    one_column,
     one_crs,
     plain_column,
 )
 from dpregions.crs import crs_label, is_far, read_crs, reproject
 from dpregions.errors import CRSError, InputError, InputTypeError
 from dpregions.grid import Grid
+from dpregions.ids import user_numbers
 from dpregions.lattice import REACH, STEPS
 
 if TYPE_CHECKING:
@@ -94,10 +94,6 @@ class RegionTable:
             return self._column[rows]
         part = self._column[rows] if isinstance(rows, slice) else self._column.take(rows)
         return decoded(part.to_numpy(zero_copy_only=False))
-
-
-class IdColumns(tuple[str, ...]):
-    """Names of columns whose values together are one id."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -280,71 +276,6 @@ def read_regions(regions: Any, *, user_id: Any = None, crs: Any = None) -> Regio
     return RegionSource(
         [RegionTable(_geometry_array(regions))], user_numbers(user_id, None, None), stated
     )
-
-
-def user_numbers(user_id: Any, columns: list[Any] | None, column: Any) -> NDArray[np.int64] | None:
-    """Return each row's user as a number, -1 for none; None where each row is its own."""
-    if user_id is None:
-        return None
-    if isinstance(user_id, IdColumns):
-        for name in user_id:
-            one_column(name, columns or [], "user_id")
-        return _joint_codes([_codes(column(name)) for name in user_id])
-    if not isinstance(user_id, str):
-        if not hasattr(user_id, "__len__"):
-            raise InputTypeError(
-                f"user_id must be a column name, an array of ids or None, "
-                f"got {type(user_id).__name__}"
-            )
-        ids = user_id if hasattr(user_id, "dtype") else np.asarray(user_id, dtype=object)
-        if ids.ndim != 1:
-            raise InputTypeError(
-                f"user_id must be one column of ids, got {type(user_id).__name__} of "
-                f"{ids.ndim} dimensions"
-            )
-        return _codes(ids)
-    if columns is None:
-        raise InputError(
-            f"user_id={user_id!r} names a column, but these regions have no columns: pass an "
-            f"array of ids, or user_id=None if each row is its own user"
-        )
-    one_column(user_id, columns, "user_id")
-    return _codes(column(user_id))
-
-
-def _joint_codes(codes: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Return one number for each distinct row of several ids, -1 where one is missing."""
-    joint = codes[0]
-    for more in codes[1:]:
-        missing = (joint < 0) | (more < 0)
-        # Numbered anew each time: below the number of rows, so that products fit in int64.
-        joint = np.unique(joint * (more.max(initial=0) + 1) + more, return_inverse=True)[1]
-        joint[missing] = -1
-    return joint
-
-
-def _codes(ids: Any) -> NDArray[np.int64]:
-    """Return ids as numbers, equal for equal ids, -1 for a missing one: null, NaN, empty text.
-
-    Whole numbers never by way of floats: a null among them would merge those beyond 2**53.
-    """
-    import pandas as pd
-    import pyarrow as pa
-
-    if isinstance(ids, pa.ChunkedArray):
-        ids = plain_column(ids)
-        ids = pd.Series(ids.combine_chunks(), dtype=pd.ArrowDtype(ids.type)).array
-    try:
-        if pd.api.types.is_float_dtype(ids.dtype):
-            # Arrow tells 0.0 from -0.0, and NaN from null.
-            ids = pd.Series(ids).to_numpy(np.float64, na_value=np.nan)
-        codes, values = pd.factorize(ids, use_na_sentinel=True)
-    except (TypeError, NotImplementedError, pa.ArrowException):
-        raise InputTypeError("user_id holds values that cannot be compared as ids") from None
-    if values.dtype.kind not in "iufbmM":
-        empty = [isinstance(v, str | bytes) and not v for v in pd.Series(values).astype(object)]
-        codes[np.isin(codes, np.flatnonzero(empty))] = -1
-    return codes
 
 
 def _geometry_array(regions: Any) -> NDArray[np.object_]:

@@ -17,7 +17,6 @@ from dpregions import footprint, paper
 from dpregions.crs import unit_label
 from dpregions.errors import InputError, PrivacyError, SettingWarning
 from dpregions.euler import EulerHistogram
-from dpregions.fixes import TRAJECTORY_KEYS, UNIT_ATTRIBUTE
 from dpregions.grid import Grid, check_grid
 from dpregions.privacy import (
     Budget,
@@ -34,7 +33,6 @@ from dpregions.privacy import (
 )
 from dpregions.regions import (
     Bound,
-    IdColumns,
     Oversize,
     geometry_batches,
     match_crs,
@@ -43,6 +41,8 @@ from dpregions.regions import (
 )
 from dpregions.releases import METHODS, Method, Release
 from dpregions.strategy import workload_sizes
+from dpregions.unforeseen import READING, foreseen, foreseen_items
+from dpregions.units import mark_of, protected
 
 if TYPE_CHECKING:
     from dpregions.ledger import Ledger
@@ -56,6 +56,7 @@ def release(
     max_diameter: float | str,
     method: Method = "footprint",
     neighbours: Neighbours = "add-remove",
+    unit: Unit | None = None,
     user_id: Any = "user_id",
     oversize: Oversize = "shrink",
     workload: Any = None,
@@ -84,9 +85,12 @@ def release(
     neighbours : {"add-remove", "replace-one"}
         What epsilon is about: one user more or fewer, or one user's region replaced (twice
         the noise).
+    unit : {"user", "record", "trajectory"}, optional
+        What epsilon protects, one of which counts once: by default the user where there are
+        ids, and the record with ``user_id=None``. "trajectory" takes the columns `user_id` and
+        `trajectory` together; regions that are marked as trajectories' need it.
     user_id : str, array or None
-        The column of user ids, or the ids. None makes each row its own user, and the release
-        says that its unit is the record.
+        The column of user ids, or the ids. None makes each row its own record.
     oversize : {"shrink", "drop"}
         What becomes of regions longer than `max_diameter`.
     workload : sequence, optional
@@ -130,27 +134,34 @@ def release(
             "ledger and dataset go together: give the ledger's path and the data set's name in it"
         )
     terms.warn_of_odd(stacklevel=2)
-    ids, unit = _protected(regions, user_id)
+    ids, kept = protected(user_id, unit, marked=mark_of(regions))
     if ledger is None or dataset is None:
-        return _make(SystemNoise(), regions, ids, unit, terms)
+        return _make(SystemNoise(), regions, ids, kept, terms)
     from dpregions.ledger import Ledger, paid_noise
 
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
-    promise = PrivacyUnit(neighbours, unit)
+    promise = PrivacyUnit(neighbours, kept)
     what = f"{method}, {grid.n_rows} x {grid.n_cols} cells"
     with paid_noise(SystemNoise(), book, dataset, terms.budget, promise, what) as noise:
-        made = _make(noise, regions, ids, unit, terms)
+        made = _make(noise, regions, ids, kept, terms)
     return replace(made, ledger_entry=noise.entry)
 
 
 def release_with(
-    noise: NoiseSource, regions: Any, grid: Grid, *, user_id: Any = "user_id", **terms: Any
+    noise: NoiseSource,
+    regions: Any,
+    grid: Grid,
+    *,
+    unit: Unit | None = None,
+    user_id: Any = "user_id",
+    **terms: Any,
 ) -> Release:
     """Make a release with a given source of noise: the seam for studies, not for publishing.
 
     Takes what `release` takes, but no ledger.
     """
-    return _make(noise, regions, *_protected(regions, user_id), Terms(grid=grid, **terms))
+    ids, kept = protected(user_id, unit, marked=mark_of(regions))
+    return _make(noise, regions, ids, kept, Terms(grid=grid, **terms))
 
 
 SHORT = Fraction(1, 20)
@@ -250,13 +261,14 @@ def _make(noise: NoiseSource, regions: Any, ids: Any, unit: Unit, terms: Terms) 
             sensitivity=sensitivity,
             spending=((f"all {grid.n_components:,} components", budget),),
         )
-    source = read_regions(regions, user_id=ids, crs=terms.crs)
+    source = foreseen(lambda: read_regions(regions, user_id=ids, crs=terms.crs), READING)
     match_crs(source.crs, grid, "the regions", "set theirs, regions.set_crs(...), or give crs=")
+    outlines = (
+        outlines_of(batch, source.crs, grid, terms.bound)
+        for batch in geometry_batches(source, grid, terms.bound)
+    )
     found = footprint.run(
-        (
-            outlines_of(batch, source.crs, grid, terms.bound)
-            for batch in geometry_batches(source, grid, terms.bound)
-        ),
+        foreseen_items(outlines, READING),
         grid,
         terms.bound,
         budget=budget,
@@ -273,19 +285,3 @@ def _make(noise: NoiseSource, regions: Any, ids: Any, unit: Unit, terms: Terms) 
         bodies=found.bodies,
         measurements=None if terms.covert else found.measurements,
     )
-
-
-def _protected(regions: Any, user_id: Any) -> tuple[Any, Unit]:
-    """Return the ids that count once each, and what one of them is.
-
-    Regions extracted one a trajectory say so: each trajectory of a user then counts once.
-    """
-    if user_id is None:
-        return None, "record"
-    of_trajectories = getattr(regions, "attrs", {}).get(UNIT_ATTRIBUTE) == "trajectory"
-    if of_trajectories and isinstance(user_id, str) and user_id in TRAJECTORY_KEYS:
-        columns = getattr(regions, "columns", ())
-        keys = IdColumns(name for name in TRAJECTORY_KEYS if name in columns)
-        if TRAJECTORY_KEYS[-1] in keys:
-            return keys, "trajectory"
-    return user_id, "user"

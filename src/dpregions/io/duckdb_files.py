@@ -1,8 +1,9 @@
 """DuckDB files, and DuckDB's SQL over other files, through its Arrow stream.
 
-The database is opened read-only, and no extension is installed or loaded: a geometry is of the
-core type GEOMETRY, or WKB in a BLOB. DuckDB's messages are never passed on: they may quote SQL
-and records.
+A database is opened read-only, and a view in it reaches nothing outside of it: SQL over other
+files is for ``duckdb://``, where the caller names them. No extension is installed or loaded: a
+geometry is of the core type GEOMETRY, or WKB in a BLOB. DuckDB's messages are never passed on:
+they may quote SQL and records.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dpregions.io.requests import Request
 from dpregions.io.sql import chosen_geometry, query_of
 
 IN_MEMORY = ("", ":memory:")
+_MAGIC = b"DUCK"
 
 
 def open_duckdb(place: str, request: Request) -> RegionStream:
@@ -38,7 +40,8 @@ def open_duckdb(place: str, request: Request) -> RegionStream:
     connection = _connect(duckdb, place)
     refused = InputError(
         "DuckDB refused the SQL: try it in DuckDB itself. It must be one SELECT, without "
-        "functions of an extension: the geometry as GEOMETRY or WKB"
+        "functions of an extension: the geometry as GEOMETRY or WKB. In a database file it reads "
+        "nothing outside of it: SQL over other files is for duckdb://"
     )
     table = attempt(lambda: connection.sql(f"SELECT * FROM ({sql}\n) AS regions"), errors, refused)
     if table is None:
@@ -68,14 +71,17 @@ def _connect(duckdb: Any, place: str) -> Any:
         return duckdb.connect(config=nothing_loaded)
     if not Path(place).is_file():
         raise InputError(f"{place}: there is no such DuckDB file")
+    refused = InputError(
+        f"{place} cannot be opened as a DuckDB file: it is damaged, of another format, or "
+        f"open elsewhere. A connection of your own can be used: open_regions(connection.sql(..."
+        f"))"
+    )
+    with open(place, "rb") as file:
+        if file.read(12)[8:] != _MAGIC:  # DuckDB opens files of SQLite and others too
+            raise refused
+    shut = {**nothing_loaded, "enable_external_access": False}
     return attempt(
-        lambda: duckdb.connect(place, read_only=True, config=nothing_loaded),
-        (duckdb.Error,),
-        InputError(
-            f"{place} cannot be opened as a DuckDB file: it is damaged, of another format, or "
-            f"open elsewhere. A connection of your own can be used: open_regions(connection.sql(..."
-            f"))"
-        ),
+        lambda: duckdb.connect(place, read_only=True, config=shut), (duckdb.Error,), refused
     )
 
 

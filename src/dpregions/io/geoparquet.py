@@ -15,7 +15,8 @@ from dpregions.arrow_regions import (
     in_our_words,
 )
 from dpregions.errors import InputError
-from dpregions.io.requests import Request, stated_unit
+from dpregions.io.requests import Request
+from dpregions.units import stated_unit
 
 if TYPE_CHECKING:
     import pyarrow
@@ -29,11 +30,11 @@ def open_geoparquet(path: Path, request: Request) -> RegionStream:
     damaged = InputError(f"{path} is cut short, damaged or not Parquet")
     file = attempt(lambda: pq.ParquetFile(path), arrow_errors(), damaged)
     schema = file.schema_arrow
-    unit = stated_unit(schema)
-    ids = request.id_columns(schema.names, unit)
+    marked = stated_unit(schema.metadata)
+    ids = request.id_columns(schema.names, marked)
     geometry, carried = geometry_field(schema, request.geometry)
     batches = in_our_words(_batches(file, [*ids, geometry], request), arrow_errors(), damaged)
-    return request.stream(batches, schema, ids, geometry, carried, unit)
+    return request.stream(batches, schema, ids, geometry, carried, marked)
 
 
 def _batches(file: Any, columns: list[str], request: Request) -> Iterator[pyarrow.RecordBatch]:

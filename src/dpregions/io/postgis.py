@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from dpregions import arrow_regions
@@ -37,10 +38,11 @@ _AS_ID = {
     **dict.fromkeys(_INTEGERS, "{}"),
     **dict.fromkeys((*_TEXTS, "timestamptz"), "{}::text"),
     "numeric": "trim_scale(nullif({}, 'NaN'))::text",
-    **dict.fromkeys(("float4", "float8"), "nullif({} + 0, 'NaN')::text"),
 }
 """How ids are asked for, by type: two that PostgreSQL calls equal must come as one, as 1.0 and
-1.00 or 0 and -0. Of other types that is not known (citext, interval), so they are refused."""
+1.00. Of other types that is not known (citext, interval), and floats are no ids: both are
+refused."""
+_MARK_OF_ANY_BYTES = "SQL_ASCII"
 _GEOMETRIES = ("geometry", "geography")
 
 _STATES = {
@@ -69,12 +71,11 @@ def open_postgis(url: str, request: Request) -> RegionStream:
     query = database.asked(
         lambda connection: _query(connection, sql, request), "refused the SQL", InputError
     )
-    rows = database.chunks(query.sql, arrow_regions.CHUNK_ROWS)
+    batches = _batches(database, query, _accepted(query, request.crs), request)
     try:
-        first, srid = _first_chunk(rows)
-        batches = _batches(first, rows, query, srid, request)
-        carried = _carried(srid, request.crs)
-        return request.stream(batches, _schema(query), query.ids, "geometry", carried)
+        schema = next(batches)
+        carried = _carried(query.srid, request.crs)
+        return request.stream(batches, schema, query.ids, "geometry", carried)
     except BaseException:
         database.close()
         raise
@@ -86,7 +87,8 @@ class Query(NamedTuple):
     sql: str
     ids: list[str]
     whole_numbers: list[bool]
-    geometry: str
+    srid: int
+    """That of all regions, as the column declares it; 0 for none."""
 
 
 class Database:
@@ -201,12 +203,16 @@ def _query(connection: sqlalchemy.Connection, sql: str, request: Request) -> Que
     described: Any = result.cursor.description if result.cursor is not None else ()
     names = [str(column[0]) for column in described]
     kinds = [type_names.get(column[1], "") for column in described]
+    # Drivers other than psycopg do not tell the modifier: then no SRID is declared.
+    raw = getattr(result.cursor, "pgresult", None)
+    modifiers = [-1 if raw is None else raw.fmod(i) for i in range(len(names))]
     result.close()
     ids = request.id_columns(names)
     marked = [n for n, kind in zip(names, kinds, strict=True) if kind in _GEOMETRIES]
     possible = [n for n, kind in zip(names, kinds, strict=True) if kind == "bytea"]
     geometry = chosen_geometry(request.geometry, names, marked, possible)
-    kind = kinds[names.index(geometry)]
+    place = names.index(geometry)
+    kind = kinds[place]
     if geometry not in marked and kind != "bytea":
         raise InputTypeError(
             f"geometry={geometry!r} is of type {kind or 'unknown'}: return a geometry, for example "
@@ -216,27 +222,40 @@ def _query(connection: sqlalchemy.Connection, sql: str, request: Request) -> Que
         raise InputError(f"user_id={request.user_id!r} is the column of regions: name another")
     quote = connection.dialect.identifier_preparer.quote_identifier
     id_kinds = [kinds[names.index(name)] for name in ids]
-    for name, kind in zip(ids, id_kinds, strict=True):
-        if kind not in _AS_ID:
+    for name, id_kind in zip(ids, id_kinds, strict=True):
+        if id_kind not in _AS_ID:
             raise InputTypeError(
-                f"user_id={name!r} is of type {kind or 'unknown'}, of which one user may have "
-                f"several spellings: cast it to bigint or text, for example lower({name}::text)"
+                f"user_id={name!r} is of type {id_kind or 'unknown'}, of which one user may have "
+                f"several spellings, or several users one: cast it to bigint or text, for example "
+                f"lower({name}::text)"
             )
-    whole = [kind in _INTEGERS for kind in id_kinds]
+    whole = [id_kind in _INTEGERS for id_kind in id_kinds]
     columns = [_AS_ID[k].format(quote(n)) for n, k in zip(ids, id_kinds, strict=True)]
+    encoding = connection.exec_driver_sql("SHOW server_encoding").scalar()
+    if encoding == _MARK_OF_ANY_BYTES and not all(whole):
+        raise InputTypeError(
+            f"user_id={ids[0]!r} is text in a database of encoding {encoding}, which may be no "
+            f"text at all: use ids that are whole numbers"
+        )
     sent = f"SELECT {', '.join([*columns, quote(geometry)])} FROM ({sql}\n) AS regions"
-    return Query(sent, ids, whole, geometry)
+    srid = _declared_srid(kind, modifiers[place])
+    if kind == "geometry" and not srid and request.crs is None:
+        raise CRSError(
+            f"geometry={geometry!r} declares no SRID, so that each row may have another: cast it, "
+            f"for example {geometry}::geometry(Geometry, 4326), give crs=, or return "
+            f"ST_AsBinary({geometry}) for coordinates without a CRS"
+        )
+    return Query(sent, ids, whole, srid)
 
 
-def _first_chunk(rows: Generator[list[Any]]) -> tuple[list[list[Any]], int]:
-    """Return chunks up to the first that has a geometry, and its SRID: the stream needs its CRS."""
-    chunks: list[list[Any]] = []
-    for chunk in rows:
-        chunks.append(chunk)
-        srids = [srid for _, srid in map(_wkb, (row[-1] for row in chunk)) if srid is not None]
-        if srids:
-            return chunks, srids[0]
-    return chunks, 0
+def _declared_srid(kind: str, modifier: int) -> int:
+    """Return the SRID that a column's type declares for all its rows; 0 for none."""
+    if kind == "geography" and modifier < 0:
+        return 4326
+    if kind not in _GEOMETRIES or modifier < 0:
+        return 0
+    # As PostGIS packs it into the modifier of the type: 20 bits and a sign.
+    return ((modifier & 0x0FFFFF00) - (modifier & 0x10000000)) >> 8
 
 
 def _wkb(value: Any) -> tuple[bytes | None, int | None]:
@@ -257,34 +276,37 @@ def _wkb(value: Any) -> tuple[bytes | None, int | None]:
     return value[:1] + plain + value[9:], int.from_bytes(value[5:9], order)
 
 
+def _accepted(query: Query, stated: CRS | None) -> set[int] | None:
+    """Return the SRIDs of rows that are in the CRS of the regions; None: any, as it was stated."""
+    if query.srid or stated is None:
+        return {0, query.srid}
+    code = stated.to_epsg()
+    return None if code is None else {0, code}
+
+
 def _batches(
-    first: list[list[Any]],
-    rows: Generator[list[Any]],
-    query: Query,
-    srid: int,
-    request: Request,
-) -> Iterator[pyarrow.RecordBatch]:
+    database: Database, query: Query, accepted: set[int] | None, request: Request
+) -> Iterator[Any]:
+    """Yield the schema once the first rows are there, then ids and WKB.
+
+    A row of another SRID than the regions' has no region, by itself.
+    """
     import pyarrow as pa
 
     schema = _schema(query)
 
-    def batch(chunk: list[Any]) -> pyarrow.RecordBatch:
-        found = [_wkb(row[-1]) for row in chunk]
-        if any(own not in (None, srid) for _, own in found):
-            raise CRSError(
-                "the SQL returns geometries of several SRIDs: transform them to one, for example "
-                "ST_Transform(geom, 4326)"
-            )
-        ids = [[row[i] for row in chunk] for i in range(len(query.ids))]
-        arrays = [pa.array(column, schema.field(i).type) for i, column in enumerate(ids)]
-        geometry = pa.array([wkb for wkb, _ in found], pa.binary())
-        return pa.record_batch([*arrays, geometry], schema=schema)
+    def region(value: Any) -> bytes | None:
+        wkb, srid = _wkb(value)
+        return wkb if accepted is None or srid in accepted else None
 
-    with closing(rows):
-        while first:
-            yield batch(first.pop(0))
-        for chunk in rows:
-            yield batch(chunk)
+    with closing(database.chunks(query.sql, arrow_regions.CHUNK_ROWS)) as rows:
+        first = next(rows, [])
+        yield schema
+        for chunk in chain([first], rows):
+            ids = [[row[i] for row in chunk] for i in range(len(query.ids))]
+            arrays = [pa.array(column, schema.field(i).type) for i, column in enumerate(ids)]
+            geometry = pa.array([region(row[-1]) for row in chunk], pa.binary())
+            yield pa.record_batch([*arrays, geometry], schema=schema)
     request.show(1.0)  # how many rows there are is not known before
 
 

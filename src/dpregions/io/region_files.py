@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpregions.fixes import UNIT_ATTRIBUTE
+from dpregions.units import UNIT_ATTRIBUTE
 from dpregions.whole_files import SECRET, replacing
 
 if TYPE_CHECKING:

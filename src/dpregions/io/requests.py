@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dpregions.arrow_regions import RegionStream, one_column, one_crs, plain_column, plain_type
+from dpregions.arrow_regions import RegionStream, one_crs, plain_column, plain_type
 from dpregions.errors import InputError
-from dpregions.fixes import TRAJECTORY_KEYS, UNIT_ATTRIBUTE
+from dpregions.ids import refuse_kind
+from dpregions.privacy import Unit
+from dpregions.units import id_columns
 
 if TYPE_CHECKING:
     import pyarrow
@@ -31,6 +33,7 @@ class Request:
     lon: str | None = None
     lat: str | None = None
     progress: Callable[[float], None] | None = None
+    unit: Unit | None = None
 
     def refuse_useless(self, kind: str, *useful: str) -> None:
         """Refuse options that mean nothing for a kind of source: they were given for a reason."""
@@ -39,18 +42,9 @@ class Request:
             if value is not None and name not in useful:
                 raise InputError(f"{name}= has no use for {kind}: leave it out")
 
-    def id_columns(self, names: list[str], unit: str | None = None) -> list[str]:
-        """Return the columns that make an id, out of those there are.
-
-        Regions of trajectories have two: a trajectory's number counts within its user.
-        """
-        if self.user_id is None:
-            return []
-        keys = [name for name in TRAJECTORY_KEYS if name in names]
-        if unit == "trajectory" and self.user_id in keys and TRAJECTORY_KEYS[-1] in keys:
-            return keys
-        one_column(self.user_id, names, "user_id")
-        return [self.user_id]
+    def id_columns(self, names: list[str] | None, marked: str | None = None) -> list[str]:
+        """Return the columns that make an id, out of those that a source declares."""
+        return id_columns(self.user_id, self.unit, marked=marked, columns=names)
 
     def show(self, done: float) -> None:
         """Report the share of the work done."""
@@ -71,17 +65,14 @@ class Request:
 
         if geometry in ids or "geometry" in ids:
             raise InputError(f"user_id={self.user_id!r} is the column of regions: name another")
+        for name in ids:
+            refuse_kind(name, schema.field(name).type)
         fields = [pa.field(name, plain_type(schema.field(name).type)) for name in ids]
         fields.append(pa.field("geometry", plain_type(schema.field(geometry).type)))
         plain = pa.schema(fields)
         chosen = (_chosen(batch, [*ids, geometry], plain) for batch in batches)
-        return RegionStream(chosen, plain, one_crs(carried, self.crs), unit)
-
-
-def stated_unit(schema: pyarrow.Schema) -> str | None:
-    """Return what one region stands for, where the file says so."""
-    unit = (schema.metadata or {}).get(UNIT_ATTRIBUTE.encode())
-    return unit.decode("utf-8", "replace") if unit else None
+        stated = "trajectory" if self.unit == "trajectory" else unit
+        return RegionStream(chosen, plain, one_crs(carried, self.crs), stated)
 
 
 def _chosen(batch: Any, names: list[str], schema: pyarrow.Schema) -> pyarrow.RecordBatch:

@@ -17,7 +17,9 @@ from typing import Any
 from dpregions.arrow_regions import RegionStream, arrow_batches, arrow_reader, geometry_field
 from dpregions.crs import read_crs
 from dpregions.errors import InputError, InputTypeError
-from dpregions.io.requests import Request, stated_unit
+from dpregions.io.requests import Request
+from dpregions.privacy import Unit
+from dpregions.units import protected, stated_unit
 
 VECTOR = (".gpkg", ".fgb", ".geojson", ".json", ".shp", ".zip")
 GEOPARQUET = (".parquet", ".pq", ".geoparquet")
@@ -38,6 +40,7 @@ def open_regions(
     layer: str | None = None,
     geometry: str | None = None,
     user_id: str | None = "user_id",
+    unit: Unit | None = None,
     crs: Any = None,
     lon: str | None = None,
     lat: str | None = None,
@@ -60,6 +63,8 @@ def open_regions(
     user_id : str or None
         The column of user ids, under which `release` finds them. None: each row is its own
         user.
+    unit : {"user", "record", "trajectory"}, optional
+        What one region stands for. For "trajectory" the column `trajectory` is read too.
     crs : optional
         The CRS of a source that carries none.
     lon, lat : str, optional
@@ -87,10 +92,11 @@ def open_regions(
     for name, value in {**names, "lon": lon, "lat": lat}.items():
         if value is not None and not isinstance(value, str):
             raise InputTypeError(f"{name} must be text, got {type(value).__name__}")
+    protected(user_id, unit)
     if (lon is None) != (lat is None):
         raise InputError("lon and lat go together: name both columns")
     stated = None if crs is None else read_crs(crs)
-    request = Request(user_id, geometry, stated, sql, layer, lon, lat, progress)
+    request = Request(user_id, geometry, stated, sql, layer, lon, lat, progress, unit)
     source = source.strip() if isinstance(source, str) else source
     if isinstance(source, str) and re.match(r"[a-z][a-z0-9+]+://", source, re.I):
         return _open_url(source, request)
@@ -161,7 +167,7 @@ def _open_arrow(source: Any, request: Request) -> RegionStream:
         )
     request.refuse_useless("Arrow data")
     reader = arrow_reader(source)
-    unit = stated_unit(reader.schema)
-    ids = request.id_columns(reader.schema.names, unit)
+    marked = stated_unit(reader.schema.metadata)
+    ids = request.id_columns(reader.schema.names, marked)
     geometry, carried = geometry_field(reader.schema, request.geometry)
-    return request.stream(arrow_batches(reader), reader.schema, ids, geometry, carried, unit)
+    return request.stream(arrow_batches(reader), reader.schema, ids, geometry, carried, marked)
