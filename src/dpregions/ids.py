@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"([+-]?)([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]+))?", re.ASCII)
 _PLAIN_DIGITS = 40
+_LARGE_DIGITS = 4000
+_LARGE = 10**_LARGE_DIGITS
 _EXPONENT_DIGITS = 18
 _MADE_OF_BYTES = range(0xDC80, 0xDD00)
 
@@ -397,10 +399,8 @@ def _key(value: Any) -> Hashable:
         return value or None
     if isinstance(value, bool):
         return ("truth", value)
-    if isinstance(value, Integral | Rational):
-        return ("number", Fraction(value))
-    if isinstance(value, float | Decimal):
-        return _number_key(value)
+    if isinstance(value, Rational | float | Decimal):
+        return None if _is_nan(value) else ("number", _number_key(value))
     if isinstance(value, bytearray | memoryview):
         return bytes(value) or None
     if isinstance(value, _TIMES):
@@ -425,17 +425,19 @@ def _python_value(value: np.generic) -> Any:
     return value.item()
 
 
-def _number_key(value: float | Decimal) -> Hashable:
-    if isinstance(value, float):
-        if math.isnan(value):
-            return None
-        return ("number", Fraction(value) if math.isfinite(value) else value)
-    if value.is_nan():
-        return None
-    # A fraction of 1e999999999 would take all memory: its digits stand for it, in one way.
-    if value.is_finite() and abs(value.adjusted()) < 4000:
-        return ("number", Fraction(value))
-    return ("number", number_text(str(value)) or str(value))
+def _number_key(value: Rational | float | Decimal) -> Hashable:
+    """Return an exact number: a fraction, or digits where it would take all memory, as 1e999999."""
+    if isinstance(value, Integral) and abs(value) >= _LARGE:
+        return number_text(_digits(int(value)))
+    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) >= _LARGE_DIGITS:
+        return number_text(str(value))
+    if isinstance(value, Rational) or math.isfinite(value):
+        return Fraction(value)
+    return float(value)
+
+
+def _is_nan(value: Any) -> bool:
+    return value.is_nan() if isinstance(value, Decimal) else value != value
 
 
 def _time_key(value: Any) -> Hashable:

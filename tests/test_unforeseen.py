@@ -1,0 +1,126 @@
+"""What nobody foresaw is reported by its type alone, wherever records are read."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+
+import pyarrow as pa
+import pytest
+
+import dpregions as dpr
+from dpregions import cli
+from dpregions.curator import check_regions
+from dpregions.errors import InputError, UnforeseenError
+from dpregions.ledger import Ledger
+from dpregions.unforeseen import foreseen, foreseen_items
+
+SECRET = "Mrs Canary, 471"
+GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=4)
+
+
+def broken(*_, **__):
+    raise KeyError(SECRET)
+
+
+def assert_no_secret(error: BaseException) -> None:
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    assert SECRET not in "".join(traceback.format_exception(error)) + repr(vars(error))
+
+
+def test_another_librarys_words_are_never_passed_on():
+    with pytest.raises(UnforeseenError, match=r"^reading failed .*\(KeyError\)") as caught:
+        foreseen(broken, "reading")
+    assert_no_secret(caught.value)
+
+
+def test_our_own_errors_pass_without_what_they_came_from():
+    def ours():
+        try:
+            broken()
+        except KeyError as error:
+            raise InputError("our words") from error
+
+    with pytest.raises(InputError, match="our words") as caught:
+        foreseen(ours, "reading")
+    assert_no_secret(caught.value)
+
+
+def test_items_before_the_failure_are_handed_on():
+    def items():
+        yield 1
+        yield None
+        broken()
+
+    found = foreseen_items(items(), "reading")
+    assert [next(found), next(found)] == [1, None]
+    with pytest.raises(UnforeseenError) as caught:
+        next(found)
+    assert_no_secret(caught.value)
+
+
+def test_an_interruption_is_one():
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        foreseen(interrupted, "reading")
+
+
+class Strange:
+    """A sequence that fails in the middle, in a way that no reader knows."""
+
+    def __iter__(self):
+        return iter(())
+
+    def __len__(self):
+        broken()
+
+
+@pytest.mark.parametrize("method", ["paper", "footprint"])
+def test_a_release_that_fails_on_a_record_costs_nothing_and_tells_nothing(method, tmp_path):
+    book = Ledger(tmp_path / "a.ledger")
+    book.create("a", 1)
+    shapes = pa.table({"user_id": [1], "geometry": [b"\x01"]})
+    terms = {"epsilon": 1, "max_diameter": 1, "method": method, "ledger": book, "dataset": "a"}
+    with pytest.raises(UnforeseenError) as caught:
+        dpr.release(shapes, GRID, user_id=Strange(), **terms)
+    assert_no_secret(caught.value)
+    assert book.account("a").spent == 0
+
+
+def test_an_exact_histogram_and_the_curators_check_tell_nothing_either(monkeypatch):
+    shapes = pa.table({"user_id": [1], "geometry": [b"\x01"]})
+    with pytest.raises(UnforeseenError) as caught:
+        dpr.EulerHistogram.from_regions(shapes, GRID, user_id=Strange())
+    assert_no_secret(caught.value)
+    monkeypatch.setattr("dpregions.curator._figures", broken)
+    with pytest.raises(UnforeseenError) as caught:
+        check_regions(dpr.open_regions(shapes), GRID)
+    assert_no_secret(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (KeyError(SECRET), "unforeseen KeyError"),
+        (OSError(SECRET), "unforeseen OSError"),
+        (OSError(28, SECRET, "out.parquet"), "No space left on device: 'out.parquet'"),
+        (pa.ArrowInvalid(SECRET), "unforeseen ArrowInvalid"),
+        (RecursionError(SECRET), "unforeseen RecursionError"),
+    ],
+)
+def test_the_command_line_shows_a_type_and_no_traceback(error, words, monkeypatch, capsys):
+    def fails():
+        raise error
+
+    monkeypatch.setattr(cli, "app", fails)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 1
+    told = capsys.readouterr().err
+    assert words in told
+    assert "Canary" not in told
+    assert len(told.splitlines()) == 1
+    assert sys.exc_info() == (None, None, None)
