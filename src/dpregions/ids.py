@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"([+-]?)([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]+))?", re.ASCII)
 _PLAIN_DIGITS = 40
+_PLAIN = 10**_PLAIN_DIGITS
 _LARGE_DIGITS = 4000
 _LARGE = 10**_LARGE_DIGITS
 _EXPONENT_DIGITS = 18
@@ -59,6 +60,8 @@ def id_text(value: Any) -> str | None:
     >>> id_text(7), id_text(7.0), id_text(NumberToken("70e-1")), id_text("7")
     ('7', '7', '7', '"7"')
     """
+    if type(value) is int and -_PLAIN < value < _PLAIN:  # what the rest gives, faster
+        return str(value)
     if value is None or (isinstance(value, str | bytes) and not value):
         return None
     if isinstance(value, NumberToken):
