@@ -32,7 +32,7 @@ from dpregions.io.requests import Request
 if TYPE_CHECKING:
     from pyproj import CRS
 
-_KINDS = (BrokenTable, OSError)
+_KINDS = (struct.error, OSError)
 _MAGIC = b"fgb\x03fgb"
 _BYTE, _U16, _U32, _U64, _I32 = (struct.Struct(f"<{code}") for code in "BHIQi")
 _NUMBERS = dict(enumerate(map(struct.Struct, ("<b", "<B", "<?", "<h", "<H", "<i", "<I", "<q", "<Q",
@@ -150,7 +150,7 @@ def _record(feature: bytes, kind: int, kinds: list[int], wanted: list[int]) -> R
         users = _values(table.vector(1), kinds, wanted) if wanted else []
         geometry = table.table(0)
         return users, None if geometry is None else _Shape(feature).wkb(geometry, kind)
-    except BrokenTable:
+    except struct.error:
         return [None] * len(wanted), None
 
 
@@ -158,29 +158,21 @@ def _values(properties: bytes, kinds: list[int], wanted: list[int]) -> list[str 
     """Return the ids among a feature's values: each is a column's number, then as many bytes."""
     found: dict[int, str | None] = {}
     place = 0
-    while place < len(properties):
-        column = _unpacked(_U16, properties, place)
-        place += _U16.size
+    while place < len(properties) and len(found) < len(wanted):
+        (column,) = _U16.unpack_from(properties, place)
         if column >= len(kinds):
             raise BrokenTable
-        form = _NUMBERS.get(kinds[column])
-        if form is not None:
-            value, end = _unpacked(form, properties, place), place + form.size
-        else:
-            place, end = place + _U32.size, place + _U32.size + _unpacked(_U32, properties, place)
-            value = properties[place:end]
-        if end > len(properties):
+        kind = kinds[column]
+        form = _NUMBERS.get(kind, _U32)
+        value: Any = form.unpack_from(properties, place + _U16.size)[0]
+        place += _U16.size + form.size
+        if kind not in _NUMBERS:
+            value, place = properties[place : place + value], place + value
+        if place > len(properties):
             raise BrokenTable
-        if column in wanted:
-            found[column] = text_id(value) if kinds[column] == _TEXT else id_text(value)
-        place = end
+        if column in wanted and column not in found:
+            found[column] = text_id(value) if kind == _TEXT else id_text(value)
     return [found.get(column) for column in wanted]
-
-
-def _unpacked(form: struct.Struct, values: bytes, place: int) -> Any:
-    if place + form.size > len(values):
-        raise BrokenTable
-    return form.unpack_from(values, place)[0]
 
 
 class _Shape:
@@ -223,14 +215,14 @@ class _Shape:
     def _divided(self, geometry: Table, xy: bytes) -> list[bytes]:
         """Return the rings or lines of a geometry: `ends` counts places from its beginning."""
         stored = geometry.vector(_ENDS, _U32.size)
+        if not stored:
+            return [xy] if xy else []
         self._take(len(stored))
         ends = [end * wkb.XY for (end,) in _U32.iter_unpack(stored)]
-        ends = ends or ([len(xy)] if xy else [])
         starts = [0, *ends[:-1]]
-        pairs = list(zip(starts, ends, strict=True)) if ends else []
-        if any(start > end for start, end in pairs) or (ends and ends[-1] != len(xy)):
+        if starts != sorted(starts) or not starts[-1] <= ends[-1] == len(xy):
             raise BrokenTable
-        return [xy[start:end] for start, end in pairs]
+        return [xy[start:end] for start, end in zip(starts, ends, strict=True)]
 
     def _take(self, size: int) -> None:
         self._room -= size

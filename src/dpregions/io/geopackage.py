@@ -112,7 +112,7 @@ def _read_layer(path: Path, uri: str, request: Request) -> _Layer:
         rows = connection.execute(
             "SELECT c.table_name, g.column_name, g.srs_id FROM gpkg_contents AS c "
             "JOIN gpkg_geometry_columns AS g ON lower(c.table_name) = lower(g.table_name) "
-            "WHERE c.data_type = 'features'"
+            "WHERE c.data_type = 'features' ORDER BY c.table_name"
         ).fetchall()
         found = {table.decode(): (column.decode(), srs) for table, column, srs in map(_cells, rows)}
         table = one_layer(path, list(found), request.layer)

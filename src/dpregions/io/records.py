@@ -24,7 +24,7 @@ Record = tuple[list[str | None], bytes | None]
 
 _BATCH_BYTES = 1 << 26
 _LONGEST = 1 << 30
-"""Bytes beyond which a value does not fit into an Arrow column: it counts as none."""
+"""Bytes beyond which a record does not fit into Arrow's columns: it counts nowhere."""
 
 
 def damaged(path: Path) -> InputError:
@@ -86,28 +86,28 @@ def record_batches(
 ) -> Iterator[pyarrow.RecordBatch]:
     """Yield records in batches, few enough to be held; `total` is 0 where it is not known."""
     schema = record_schema(ids)
-    done, held, size = 0, [], 0
+    held: list[list[Any]] = [[] for _ in schema]
+    done = size = 0
     for users, wkb in records:
-        record = [_fitting(value) for value in (*users, wkb)]
-        held.append(record)
-        size += sum(len(value) for value in record if value is not None)
-        if len(held) >= arrow_regions.CHUNK_ROWS or size >= _BATCH_BYTES:
-            done += len(held)
+        values: tuple[Any, ...] = (*users, wkb)
+        length = sum(map(len, filter(None, values)))
+        if length > _LONGEST:
+            values, length = (None,) * len(values), 0
+        for column, value in zip(held, values, strict=True):
+            column.append(value)
+        size += length
+        if len(held[-1]) >= arrow_regions.CHUNK_ROWS or size >= _BATCH_BYTES:
+            done += len(held[-1])
             yield _batch(held, schema)
             request.show(done / total if total else 0.0)
-            held, size = [], 0
-    if held:
+            size, held = 0, [[] for _ in schema]
+    if held[-1]:
         yield _batch(held, schema)
     request.show(1.0)
 
 
-def _fitting(value: Any) -> Any:
-    return None if value is not None and len(value) > _LONGEST else value
-
-
-def _batch(records: list[list[Any]], schema: pyarrow.Schema) -> pyarrow.RecordBatch:
+def _batch(columns: list[list[Any]], schema: pyarrow.Schema) -> pyarrow.RecordBatch:
     import pyarrow as pa
 
-    columns = zip(*records, strict=True)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.record_batch(arrays, schema=schema)
