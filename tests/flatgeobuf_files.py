@@ -26,7 +26,7 @@ def numbers(form, values):
 
 
 def flat(fields):
-    """Return the bytes of a table, a dict of bytes (numbers), vectors, tables and lists of these."""
+    """Return the bytes of a table, a dict of bytes (numbers), vectors, tables and lists."""
     made = bytearray(4)
     struct.pack_into("<I", made, 0, _put(made, fields))
     return bytes(made)
