@@ -16,6 +16,7 @@ from shapely import Point
 import dpregions as dpr
 import flatgeobuf_files as fgb
 from dpregions.errors import InputError, InputTypeError
+from dpregions.io.flatbuffers import Table
 from file_records import (
     CANARY,
     ids_of,
@@ -184,6 +185,10 @@ class TestGeometries:
         shapes = [bomb, deep, fgb.geometry()]
         write(path, fgb.file([fgb.feature(fgb.value(0, fgb.LONG, 1), shape) for shape in shapes]))
         assert [shape for _, shape in records(path)] == [None, None, fgb.POINT]
+
+    def test_no_offset_counts_from_the_end(self):
+        with pytest.raises(struct.error):
+            Table.root(struct.pack("<Ii", 4, 100) + bytes(200))
 
 
 class TestTheFile:

@@ -18,6 +18,7 @@ from shapely import Point, box
 
 import dpregions as dpr
 from dpregions.errors import CRSError, InputError, InputTypeError
+from dpregions.io import geopackage
 from file_records import (
     CANARY,
     ids_of,
@@ -260,6 +261,11 @@ class TestTheFile:
             CREATE VIEW homes AS SELECT geom, {expression} AS user_id FROM stored;"""
         words = refused(write_ids(tmp_path / "x.gpkg", [1], more=more))
         assert CANARY not in words
+
+    def test_the_files_own_functions_are_not_trusted(self, tmp_path):
+        uri = write_ids(tmp_path / "x.gpkg", [1]).as_uri() + "?mode=ro"
+        with closing(geopackage._connected(uri)) as connection:
+            assert connection.execute("PRAGMA trusted_schema").fetchone() == (0,)
 
     @pytest.mark.parametrize("beside", ["-wal", "-journal"])
     def test_a_file_that_was_not_closed(self, beside, tmp_path):
