@@ -398,14 +398,6 @@ class TestRefused:
         (tmp_path / "x.csv").write_bytes(whole[: whole.index(b" ", int(len(whole) * cut))])
         assert "x.csv is cut short: it ends within quotes" in refused(tmp_path / "x.csv", crs=32632)
 
-    def test_ids_that_a_shapefile_rounds(self, tmp_path):
-        wide = np.arange(len(CITY)) + 2**60
-        frame = CITY.assign(user_id=wide)
-        frame.to_file(tmp_path / "x.shp")
-        assert "make it text or whole numbers" in refused(tmp_path / "x.shp", InputTypeError)
-        frame.assign(user_id=wide.astype(str)).to_file(tmp_path / "x.shp")
-        assert counted(opened(tmp_path, "x.shp")) == truth(frame)
-
     def test_a_zip_without_parts_or_without_a_shapefile(self, folder, tmp_path):
         path = tmp_path / "some.zip"
         with zipfile.ZipFile(path, "w") as archive:

@@ -21,7 +21,10 @@ from dpregions.io.requests import Request
 from dpregions.privacy import Unit
 from dpregions.units import protected, stated_unit
 
-VECTOR = (".gpkg", ".fgb", ".geojson", ".json", ".shp", ".zip")
+GEOPACKAGE = (".gpkg",)
+FLATGEOBUF = (".fgb",)
+SHAPEFILE = (".shp", ".zip")
+GEOJSON = (".geojson", ".json")
 GEOPARQUET = (".parquet", ".pq", ".geoparquet")
 CSV = (".csv", ".csv.gz")
 DUCKDB = (".duckdb", ".ddb", ".db")
@@ -133,7 +136,8 @@ def _open_url(url: str, request: Request) -> RegionStream:
 
 def _open_file(path: Path, request: Request) -> RegionStream:
     name = path.name.lower()
-    if not name.endswith((*VECTOR, *GEOPARQUET, *CSV, *DUCKDB)):
+    vector = (*GEOPACKAGE, *FLATGEOBUF, *SHAPEFILE, *GEOJSON)
+    if not name.endswith((*vector, *GEOPARQUET, *CSV, *DUCKDB)):
         raise InputError(f"{path}: its name does not tell its format; there are {_KNOWN}")
     if not path.is_file():
         raise InputError(f"{path}: there is no such file")
@@ -151,6 +155,18 @@ def _open_file(path: Path, request: Request) -> RegionStream:
         from dpregions.io.duckdb_files import open_duckdb
 
         return open_duckdb(str(path), request)
+    if name.endswith(GEOPACKAGE):
+        from dpregions.io.geopackage import open_geopackage
+
+        return open_geopackage(path, request)
+    if name.endswith(FLATGEOBUF):
+        from dpregions.io.flatgeobuf import open_flatgeobuf
+
+        return open_flatgeobuf(path, request)
+    if name.endswith(SHAPEFILE):
+        from dpregions.io.shapefiles import open_shapefile
+
+        return open_shapefile(path, request)
     from dpregions.io.vector_files import open_vector
 
     return open_vector(path, request)

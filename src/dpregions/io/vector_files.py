@@ -1,4 +1,4 @@
-"""GeoPackage, FlatGeobuf, GeoJSON and Shapefile, through GDAL's Arrow stream (pyogrio).
+"""GeoJSON, through GDAL's Arrow stream (pyogrio).
 
 GDAL warns of single records and reads on past the end of a file that was cut short. Here its
 warnings are silenced, and a file that ends early is refused.
@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import json
 import mmap
-import struct
 import warnings
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpregions import arrow_regions
@@ -26,43 +23,33 @@ from dpregions.arrow_regions import (
     in_our_words,
 )
 from dpregions.crs import read_crs
-from dpregions.errors import InputError, InputTypeError
+from dpregions.io.records import damaged as file_damaged
+from dpregions.io.records import one_layer, refuse_useless
 from dpregions.io.requests import Request
 
 if TYPE_CHECKING:
     import pyarrow
-    from pyproj import CRS
 
 T = TypeVar("T")
-
-_SOUND_FLATGEOBUF = "OGR_FLATGEOBUF_STREAM_BASE_IMPL"
-"""GDAL's own reader of FlatGeobuf makes invalid Arrow data after a null geometry (3.12); with
-this option GDAL reads the features one by one."""
 
 
 def open_vector(path: Path, request: Request) -> RegionStream:
     """Open a file that GDAL reads; several layers need `layer`."""
     import pyogrio
 
-    request.refuse_useless("this format", "layer")
-    if request.geometry is not None:
-        raise InputError("geometry= has no use for this format: its layers mark their geometry")
-    place = str(path)
-    if path.suffix.lower() in (".shp", ".zip"):
-        place = whole_shapefiles(path)
-    damaged = InputError(f"{path} is cut short, damaged or not of the format its name says")
+    refuse_useless(request)
+    place, damaged = str(path), file_damaged(path)
     kinds = (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, *arrow_errors())
     layer = attempt(lambda: _layer(path, place, request.layer), kinds, damaged)
     info = attempt(lambda: _quietly(lambda: pyogrio.read_info(place, layer=layer)), kinds, damaged)
     if info["driver"] == "GeoJSONSeq":
         attempt(lambda: _read_last_line(path), (ValueError, RecursionError), damaged)
     ids = request.id_columns(list(info["fields"]))
-    if info["driver"] == "ESRI Shapefile":
-        _refuse_rounded(ids, dict(zip(info["fields"], info["ogr_types"], strict=True)))
     batches = in_our_words(_batches(place, layer, ids, info["features"], request), kinds, damaged)
     schema = next(batches)
     geometry, _ = geometry_field(schema)
-    return request.stream(batches, schema, ids, geometry, _crs(info["crs"]))
+    crs = None if info["crs"] is None else read_crs(info["crs"])
+    return request.stream(batches, schema, ids, geometry, crs)
 
 
 def _layer(path: Path, place: str, wanted: str | None) -> str:
@@ -71,25 +58,7 @@ def _layer(path: Path, place: str, wanted: str | None) -> str:
     layers = _quietly(lambda: pyogrio.list_layers(place))
     if not len(layers):
         raise OSError  # `attempt` says what it means
-    found = [str(name) for name, kind in layers if kind]
-    if not found:
-        raise InputError(f"{path} has no layer with a geometry")
-    if wanted is None and len(found) > 1:
-        raise InputError(f"{path} has several layers: choose one by layer=, of {_listed(found)}")
-    if wanted is not None and wanted not in found:
-        raise InputError(f"layer={wanted!r} is not in {path}: there are {_listed(found)}")
-    return wanted or found[0]
-
-
-def _refuse_rounded(ids: list[str], kinds: dict[str, str]) -> None:
-    """Refuse ids that a Shapefile gives as floats: so come whole numbers beyond 18 digits too."""
-    for name in ids:
-        if kinds[name] == "OFTReal":
-            raise InputTypeError(
-                f"user_id={name!r} is a decimal or a very long number in this Shapefile, which "
-                f"would be rounded, and several users taken for one: make it text or whole "
-                f"numbers of up to 18 digits"
-            )
+    return one_layer(path, [str(name) for name, kind in layers if kind], wanted)
 
 
 def _read_last_line(path: Path) -> None:
@@ -104,30 +73,11 @@ def _read_last_line(path: Path) -> None:
         json.loads(text[start + 1 : end])
 
 
-def _listed(names: list[str]) -> str:
-    return ", ".join(map(repr, names))
-
-
-def _crs(described: str | None) -> CRS | None:
-    """Return a layer's CRS; GeoPackage has a name for none."""
-    if described is None:
-        return None
-    crs = read_crs(described)
-    return None if crs.name.lower().startswith("undefined") else crs
-
-
 def _quietly(call: Callable[[], T]) -> T:
     """Return what a call does without GDAL's warnings, which may quote a record."""
-    import pyogrio
-
-    before = pyogrio.get_gdal_config_option(_SOUND_FLATGEOBUF)
-    pyogrio.set_gdal_config_options({_SOUND_FLATGEOBUF: True})
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return call()
-    finally:
-        pyogrio.set_gdal_config_options({_SOUND_FLATGEOBUF: before})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return call()
 
 
 def _batches(
@@ -180,69 +130,3 @@ def _next(reader: Any) -> pyarrow.RecordBatch | None:
         return reader.read_next_batch()
     except StopIteration:
         return None
-
-
-def whole_shapefiles(path: Path) -> str:
-    """Return the place of Shapefiles, zipped or not, in GDAL's words.
-
-    Those of which a part is missing or shorter than it says are refused.
-    """
-    if path.suffix.lower() == ".shp":
-        beside = [other for other in path.parent.iterdir() if other.stem == path.stem]
-        _refuse_partial(path, [(p.name, p.stat().st_size, _reader(p)) for p in beside])
-        return str(path)
-    damaged = InputError(f"{path} is cut short, damaged or not a zip file")
-    with attempt(lambda: zipfile.ZipFile(path), (zipfile.BadZipFile, OSError), damaged) as archive:
-        # A Mac adds files of its own, which begin with ._ and only look like parts.
-        entries = [i for i in archive.infolist() if not PurePosixPath(i.filename).match("._*")]
-        parts = [(i.filename, i.file_size, _zip_reader(archive, i)) for i in entries]
-        stems = {name[:-4] for name, _, _ in parts if name.lower().endswith((".shp", ".dbf"))}
-        if not stems:
-            raise InputError(f"{path} holds no Shapefile (.shp)")
-        for stem in sorted(stems):
-            of_stem = [part for part in parts if part[0][:-4] == stem]
-            attempt(partial(_refuse_partial, path, of_stem), (zipfile.BadZipFile,), damaged)
-    folders = {str(PurePosixPath(stem).parent) for stem in stems}
-    if len(folders) > 1:
-        raise InputError(f"{path} holds Shapefiles in several folders: unpack it, and open one")
-    folder = folders.pop()
-    return str(path) if folder == "." else f"/vsizip/{{{path.absolute()}}}/{folder}"
-
-
-def _reader(path: Path) -> Callable[[], bytes]:
-    def head() -> bytes:
-        with open(path, "rb") as file:
-            return file.read(32)
-
-    return head
-
-
-def _zip_reader(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Callable[[], bytes]:
-    def head() -> bytes:
-        with archive.open(info) as file:
-            return file.read(32)
-
-    return head
-
-
-def _refuse_partial(path: Path, parts: list[tuple[str, int, Callable[[], bytes]]]) -> None:
-    """Compare the parts of one Shapefile with the lengths in their headers."""
-    there = {name[-4:].lower(): (size, head) for name, size, head in parts}
-    missing = [suffix for suffix in (".shp", ".shx", ".dbf") if suffix not in there]
-    if missing:
-        raise InputError(
-            f"{path}: a Shapefile is several files, and {' and '.join(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} missing here"
-        )
-    for suffix in (".shp", ".shx", ".dbf"):
-        size, head = there[suffix]
-        start = head()
-        if len(start) < 32 or size < _stated_size(suffix, start):
-            raise InputError(f"{path}: its {suffix} is cut short")
-
-
-def _stated_size(suffix: str, head: bytes) -> int:
-    if suffix == ".dbf":
-        rows, header, row = struct.unpack_from("<IHH", head, 4)
-        return int(header + rows * row)
-    return 2 * int(struct.unpack_from(">I", head, 24)[0])
