@@ -59,7 +59,7 @@ CHANGES = [
     "UPDATE{} {table} SET number = 1",
 ]
 TAKEN = ["1", "'1'", "1.0", "(SELECT max(number) FROM {table})"]
-NOT_THE_NEXT = [*TAKEN, "NULL", "-1", "0", "99", "9223372036854775807", "'x'", "x'01'"]
+NOT_THE_NEXT = [*TAKEN, "NULL", "-1", "0", "99", "9223372036854775807"]
 ALSO = [" OR REPLACE", " OR IGNORE", " OR FAIL", " OR ROLLBACK", " OR ABORT", ""]
 INSERTS = [
     f"INSERT{{}} INTO {{table}} ({key}, {{columns}}) SELECT {number}, {{columns}} FROM {{table}}"
