@@ -45,7 +45,7 @@ def test_an_account_is_found_in_either_normal_form_and_cannot_be_opened_twice(le
 )
 def test_a_new_name_that_people_would_take_for_another_is_refused(ledger, other):
     ledger.create("taxis 2 fi", 1)
-    with pytest.raises(LedgerError, match="would look like 'taxis 2 fi'.*choose another name"):
+    with pytest.raises(LedgerError, match=r"would look like 'taxis 2 fi'.*choose another name"):
         ledger.create(other, 1)
     with pytest.raises(LedgerError, match="it has 'taxis 2 fi'"):
         ledger.debit(other, 1, USERS, "test")

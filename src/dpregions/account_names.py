@@ -33,7 +33,7 @@ def account_name(text: object) -> str:
     if not (plain and 0 < len(name) <= LONGEST and _is_visible(name)):
         # In ASCII, so that what is invisible in it shows.
         raise InputError(
-            f"{ascii(text)} is no name for a data set: give 1 to {LONGEST} printable characters "
+            f"{text!a} is no name for a data set: give 1 to {LONGEST} printable characters "
             f"without a slash, no space at either end, and none that is invisible"
         )
     return name
