@@ -6,7 +6,6 @@ import os
 import stat
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from unittest import mock
 
@@ -98,31 +97,6 @@ def test_no_module_asks_for_the_umask():
     sources = list(Path(dpregions.__file__).parent.rglob("*.py"))
     assert len(sources) > 50
     assert [path.name for path in sources if "umask(" in path.read_text()] == []
-
-
-def test_files_of_other_threads_keep_to_the_umask_while_one_is_written(tmp_path):
-    old = os.umask(0o077)
-    stop = threading.Event()
-    modes = set()
-
-    def make_files():
-        while not stop.is_set():
-            handle = os.open(tmp_path / "other", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
-            modes.add(stat.S_IMODE(os.fstat(handle).st_mode))
-            os.close(handle)
-            os.unlink(tmp_path / "other")
-
-    thread = threading.Thread(target=make_files)
-    try:
-        thread.start()
-        for _ in range(200):
-            with replacing(tmp_path / "x") as part:
-                part.write_text("x")
-    finally:
-        stop.set()
-        thread.join()
-        os.umask(old)
-    assert modes == {0o600}
 
 
 @pytest.mark.parametrize("trouble", [OSError, KeyboardInterrupt])
