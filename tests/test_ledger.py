@@ -13,7 +13,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from dpregions.errors import InputError, InputTypeError, LedgerError, OverBudgetError, PrivacyError
 from dpregions.ledger import Ledger
-from dpregions.privacy import Budget, PrivacyUnit
+from dpregions.privacy import Budget, PrivacyUnit, short_text
 
 USERS = PrivacyUnit()
 
@@ -51,6 +51,67 @@ def test_over_budget_is_refused_with_the_figures(ledger):
     with pytest.raises(OverBudgetError, match=words):
         ledger.debit("town", 1, USERS, "test")
     assert ledger.account("town").spent == Fraction(5, 2)
+
+
+def primes_from(start, number):
+    """The first primes from a number on."""
+    found, candidate = [], start | 1
+    while len(found) < number:
+        if pow(2, candidate - 1, candidate) == 1 == pow(3, candidate - 1, candidate):
+            found.append(candidate)
+        candidate += 2
+    return found
+
+
+PRIMES = primes_from(10**120, 40)  # coprime: the sum's denominator is their product
+
+
+def test_sums_that_could_not_be_added_up_or_printed_are_refused_before_they_are_written(ledger):
+    ledger.create("town", Fraction(1, 3))
+    paid = []
+    for prime in PRIMES:
+        refused = pytest.raises(LedgerError, match="more than 3000 digits: ask for a rounder one")
+        if len(paid) * 120 >= 2880:
+            with refused:
+                ledger.debit("town", Fraction(1, prime), USERS, "test")
+            with refused:
+                ledger.check("town", Fraction(1, prime), USERS)
+        else:
+            ledger.debit("town", Fraction(1, prime), USERS, "test")
+            paid.append(Fraction(1, prime))
+    account = ledger.account("town")
+    assert len(paid) == 24
+    assert account.spent == sum(paid)
+    assert Fraction(short_text(account.spent)) == account.spent
+    assert Fraction(short_text(account.remaining)) == account.remaining
+    with pytest.raises(OverBudgetError, match=short_text(account.remaining)):
+        ledger.debit("town", 1, USERS, "test")
+    with pytest.raises(OverBudgetError, match="cannot become 1/"):
+        ledger.set_total("town", Fraction(1, PRIMES[-1]))
+
+
+def test_a_rounder_epsilon_is_paid_for_after_the_longest_sum(ledger):
+    ledger.create("town", 3)
+    for prime in PRIMES[:24]:
+        ledger.debit("town", Fraction(1, prime), USERS, "test")
+    ledger.debit("town", 0.1, USERS, "test")
+    ledger.debit("town", 1, USERS, "test")
+    assert ledger.account("town").spent > Fraction(11, 10)
+
+
+def test_the_ledger_writes_the_epsilons_that_releases_may_have_and_no_longer_ones(ledger):
+    longest, longer = Fraction(1, 10**350 - 1), Fraction(1, 10**350 + 1)
+    ledger.create("town", longest * 10**100)
+    ledger.debit("town", longest * 10**60, USERS, "test")
+    for act in (
+        lambda: ledger.debit("town", longer * 10**60, USERS, "test"),
+        lambda: ledger.check("town", longer * 10**60, USERS),
+        lambda: ledger.set_total("town", longer * 10**100),
+        lambda: ledger.create("city", longer * 10**100),
+    ):
+        with pytest.raises(PrivacyError, match="more than 350 digits"):
+            act()
+    assert ledger.account("town").spent == longest * 10**60
 
 
 # Accounts

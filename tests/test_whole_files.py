@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
+from pathlib import Path
 from unittest import mock
 
 import pytest
 
+import dpregions
 from dpregions.whole_files import PUBLIC, SECRET, replacing, try_out
 
 
@@ -49,6 +53,58 @@ def test_secret_files_are_the_owners_and_public_ones_follow_the_umask(tmp_path, 
     finally:
         os.umask(old)
     assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == expected
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from dpregions.ledger import Ledger
+from dpregions.whole_files import PUBLIC, SECRET, replacing
+folder = Path(sys.argv[1])
+for name, mode in {"secret": SECRET, "public": PUBLIC}.items():
+    with replacing(folder / name, mode=mode) as part:
+        print(oct(part.stat().st_mode & 0o777))
+        part.write_text("x")
+Ledger(folder / "ledger").create("town", 1)
+"""
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o027, 0o077, 0o177, 0o277, 0o777])
+def test_secret_is_600_and_public_at_most_644_whatever_the_umask(tmp_path, umask):
+    command = [sys.executable, "-c", WRITER, str(tmp_path)]
+    done = subprocess.run(command, umask=umask, check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["0o600", "0o600"]
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == {"secret": 0o600, "public": 0o644 & ~umask, "ledger": 0o600}
+
+
+def test_the_umask_is_neither_read_nor_set(tmp_path):
+    """Reading it sets it: a file that another thread makes in that moment is for everyone."""
+    called = set()
+    sys.setprofile(lambda frame, event, what: called.add(what) if event == "c_call" else None)
+    try:
+        for mode in (PUBLIC, SECRET):
+            with replacing(tmp_path / "x", mode=mode) as part:
+                part.write_text("x")
+        try_out(tmp_path / "y")
+    finally:
+        sys.setprofile(None)
+    assert os.open in called and os.chmod in called
+    assert os.umask not in called
+
+
+def test_no_module_asks_for_the_umask():
+    sources = list(Path(dpregions.__file__).parent.rglob("*.py"))
+    assert len(sources) > 50
+    assert [path.name for path in sources if "umask(" in path.read_text()] == []
+
+
+@pytest.mark.parametrize("trouble", [OSError, KeyboardInterrupt])
+def test_a_file_that_cannot_be_made_the_owners_is_not_left_behind(tmp_path, monkeypatch, trouble):
+    monkeypatch.setattr(os, "chmod", mock.Mock(side_effect=trouble))
+    with pytest.raises(trouble):
+        try_out(tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_path_without_a_folder_is_in_the_current_one(tmp_path, monkeypatch):

@@ -20,16 +20,17 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
+from dpregions.account_names import account_name, look_alike
 from dpregions.errors import (
-    InputError,
     InputTypeError,
     LedgerError,
     LedgerUnavailableError,
     LedgerWarning,
     OverBudgetError,
 )
-from dpregions.ledger_file import now, transaction
+from dpregions.ledger_file import insert, now, transaction
 from dpregions.privacy import (
+    MOST_GIVEN_DIGITS,
     Budget,
     BudgetLike,
     IntArray,
@@ -42,9 +43,13 @@ from dpregions.privacy import (
 
 Kind = Literal["total", "debit"]
 
-_FRACTION = re.compile(r"[0-9]+(/[1-9][0-9]*)?")
+MOST_SUM_DIGITS = 3000
+"""Digits that a sum of debits may have. Odd fractions have denominators that multiply, and the
+ledger is to add up and print what it holds, exactly, for good."""
+
+_DIGITS = rf"[0-9]{{1,{MOST_GIVEN_DIGITS}}}"
+_FRACTION = re.compile(rf"{_DIGITS}(/{_DIGITS})?")
 _ENTRY = re.compile(r"(?P<ledger>[0-9a-f]{16})/(?P<dataset>[^/]+)/(?P<number>[1-9][0-9]*)")
-_LONGEST_NAME = 100
 
 
 class SavedFile(NamedTuple):
@@ -143,28 +148,24 @@ class Ledger:
         Parameters
         ----------
         dataset : str
-            Its name. It is published with every release, so it must give nothing away.
+            Its name. It is published with every release, so it must give nothing away. Two
+            accounts of a ledger never have names that differ in case or spelling alone.
         total : number, Fraction, Decimal or Budget
             The epsilon that all its releases may cost together.
         unit, neighbours
             The promise that epsilon is about, for good: losses of different promises do not
             add up, so releases with another one are refused.
         """
-        _check_name(dataset)
-        promise, budget = PrivacyUnit(neighbours, unit), Budget(total)
+        name, promise, budget = account_name(dataset), PrivacyUnit(neighbours, unit), _given(total)
         with transaction(self.path, write=True, new=True) as db:
-            if _promise(db, dataset) is not None:
-                raise LedgerError(
-                    f"data set {dataset!r} is in the ledger {self.path} already: choose another "
-                    f"name, or change its total with 'dpregions budget set-total'"
-                )
-            row = (dataset, promise.unit, promise.neighbours, now())
-            db.execute("INSERT INTO dataset VALUES (?, ?, ?, ?)", row)
-            _insert(db, dataset, "total", budget, "account opened")
+            self._refuse_taken(db, name)
+            row = {"unit": promise.unit, "neighbours": promise.neighbours}
+            insert(db, "dataset", name=name, **row, created=now())
+            _insert(db, name, "total", budget, "account opened")
 
     def set_total(self, dataset: str, total: BudgetLike) -> None:
         """Change the total, to what was spent at least. The history keeps the old one."""
-        budget = Budget(total)
+        budget = _given(total)
         with transaction(self.path, write=True) as db:
             account = self._account(db, dataset)
             if budget.epsilon < account.spent:
@@ -172,12 +173,12 @@ class Ledger:
                     f"data set {dataset!r} has spent epsilon {short_text(account.spent)} already: "
                     f"its total cannot become {budget}. Nothing spent can be taken back"
                 )
-            _insert(db, dataset, "total", budget, "total changed")
+            _insert(db, account.dataset, "total", budget, "total changed")
 
     def check(self, dataset: str, epsilon: BudgetLike, promise: PrivacyUnit) -> None:
         """Refuse what `debit` would refuse now, and spend nothing."""
         with transaction(self.path) as db:
-            _refuse(self._account(db, dataset), Budget(epsilon), promise)
+            _refuse(self._account(db, dataset), _given(epsilon), promise)
 
     def debit(self, dataset: str, epsilon: BudgetLike, promise: PrivacyUnit, what: str) -> str:
         """Spend epsilon, or refuse to, in one transaction; on disk when this returns.
@@ -188,17 +189,17 @@ class Ledger:
             The entry, as a release publishes it: the ledger's random id, the data set's name
             and the entry's number.
         """
-        budget = Budget(epsilon)
+        budget = _given(epsilon)
         with transaction(self.path, write=True) as db:
-            _refuse(self._account(db, dataset), budget, promise)
-            number = _insert(db, dataset, "debit", budget, what)
-            return f"{_id(db)}/{dataset}/{number}"
+            account = self._account(db, dataset)
+            _refuse(account, budget, promise)
+            number = _insert(db, account.dataset, "debit", budget, what)
+            return f"{_id(db)}/{account.dataset}/{number}"
 
     def mark_released(self, entry: str) -> None:
         """Note that the release paid for by an entry was handed over."""
         with transaction(self.path, write=True) as db:
-            row = (self._number(db, entry), now())
-            db.execute("INSERT INTO event (entry, kind, time) VALUES (?, 'released', ?)", row)
+            insert(db, "event", entry=self._number(db, entry), kind="released", time=now())
 
     def mark_saved(
         self, entry: str, file: str | os.PathLike[str], sha256: str | None = None
@@ -212,11 +213,8 @@ class Ledger:
             with open(file, "rb") as saved:
                 checksum = hashlib.file_digest(saved, "sha256").hexdigest()
         with transaction(self.path, write=True) as db:
-            row = (self._number(db, entry), os.path.abspath(file), checksum, now())
-            db.execute(
-                "INSERT INTO event (entry, kind, file, sha256, time) VALUES (?, 'saved', ?, ?, ?)",
-                row,
-            )
+            where = {"file": os.path.abspath(file), "sha256": checksum}
+            insert(db, "event", entry=self._number(db, entry), kind="saved", **where, time=now())
         return checksum
 
     def account(self, dataset: str) -> Account:
@@ -227,20 +225,35 @@ class Ledger:
     def accounts(self) -> list[Account]:
         """Return the accounts of all data sets, oldest first."""
         with transaction(self.path) as db:
-            names = db.execute("SELECT name FROM dataset ORDER BY rowid").fetchall()
-            return [self._account(db, name) for (name,) in names]
+            return [self._account(db, name) for name in _names(db)]
+
+    def _refuse_taken(self, db: sqlite3.Connection, name: str) -> None:
+        """Refuse the name of an account, and one that people would take for it."""
+        for other in _names(db):
+            if name == other:
+                raise LedgerError(
+                    f"data set {name!r} is in the ledger {self.path} already: choose another "
+                    f"name, or change its total with 'dpregions budget set-total'"
+                )
+            if look_alike(name) == look_alike(other):
+                raise LedgerError(
+                    f"data set {name!r} would look like {other!r}, which is in the ledger "
+                    f"{self.path} already: choose another name, or use that account"
+                )
 
     def _account(self, db: sqlite3.Connection, dataset: str) -> Account:
-        promise = _promise(db, dataset)
-        if promise is None:
-            known = [repr(name) for (name,) in db.execute("SELECT name FROM dataset")]
+        name = account_name(dataset)
+        wanted = "SELECT neighbours, unit FROM dataset WHERE name = ?"
+        found = db.execute(wanted, (name,)).fetchone()
+        if found is None:
+            known = ", ".join(map(repr, _names(db)))
             raise LedgerError(
-                f"data set {dataset!r} is not in the ledger {self.path}: "
-                f"it has {', '.join(known) or 'none'}. Add one with 'dpregions budget create'"
+                f"data set {name!r} is not in the ledger {self.path}: "
+                f"it has {known or 'none'}. Add one with 'dpregions budget create'"
             )
-        entries = tuple(_entries(db, dataset, self.path))
+        entries = tuple(_entries(db, name, self.path))
         totals = [entry.epsilon for entry in entries if entry.kind == "total"]
-        return Account(dataset, promise, totals[-1], entries)
+        return Account(name, PrivacyUnit(*found), totals[-1], entries)
 
     def _number(self, db: sqlite3.Connection, entry: str) -> int:
         """Return the number of a debit of this ledger."""
@@ -248,7 +261,7 @@ class Ledger:
         if parts is not None and parts["ledger"] == _id(db):
             number = int(parts["number"])
             wanted = "SELECT 1 FROM entry WHERE number = ? AND dataset = ? AND kind = 'debit'"
-            if db.execute(wanted, (number, parts["dataset"])).fetchone():
+            if db.execute(wanted, (number, account_name(parts["dataset"]))).fetchone():
                 return number
         raise LedgerError(f"{entry!r} is no debit in the ledger {self.path}")
 
@@ -325,7 +338,7 @@ def paid_noise(
 
 
 def _refuse(account: Account, budget: Budget, promise: PrivacyUnit) -> None:
-    """Refuse a debit of another promise, or of more than is left."""
+    """Refuse a debit of another promise, of more than is left, or that cannot be added up."""
     kept = account.privacy_unit
     if promise != kept:
         raise LedgerError(
@@ -341,21 +354,27 @@ def _refuse(account: Account, budget: Budget, promise: PrivacyUnit) -> None:
             f"{short_text(account.remaining)} remains; {budget} was asked for: ask for less, "
             f"or raise the total if you can answer for it ('dpregions budget set-total')"
         )
+    if (account.spent + budget.epsilon).denominator >= 10**MOST_SUM_DIGITS:
+        raise LedgerError(
+            f"with this epsilon, what data set {account.dataset!r} has spent would be a fraction "
+            f"of more than {MOST_SUM_DIGITS} digits: ask for a rounder one, such as 0.1 or 1"
+        )
 
 
-def _promise(db: sqlite3.Connection, dataset: str) -> PrivacyUnit | None:
-    _check_name(dataset)
-    wanted = "SELECT neighbours, unit FROM dataset WHERE name = ?"
-    row = db.execute(wanted, (dataset,)).fetchone()
-    return None if row is None else PrivacyUnit(*row)
+def _given(epsilon: BudgetLike) -> Budget:
+    """Return a budget that the ledger can write, or refuse it."""
+    budget = Budget(epsilon)
+    budget.refuse_long()
+    return budget
+
+
+def _names(db: sqlite3.Connection) -> list[str]:
+    return [name for (name,) in db.execute("SELECT name FROM dataset ORDER BY number")]
 
 
 def _insert(db: sqlite3.Connection, dataset: str, kind: Kind, budget: Budget, what: str) -> int:
-    row = (dataset, kind, str(budget.epsilon), what, now())
-    columns = "INSERT INTO entry (dataset, kind, epsilon, what, time) VALUES (?, ?, ?, ?, ?)"
-    number = db.execute(columns, row).lastrowid
-    assert number is not None
-    return number
+    row = {"epsilon": str(budget.epsilon), "what": what}
+    return insert(db, "entry", dataset=dataset, kind=kind, **row, time=now())
 
 
 def _entries(db: sqlite3.Connection, dataset: str, path: Path) -> list[Entry]:
@@ -381,20 +400,11 @@ def _entries(db: sqlite3.Connection, dataset: str, path: Path) -> list[Entry]:
 
 
 def _sound(kind: str, epsilon: str) -> bool:
-    return kind in get_args(Kind) and _FRACTION.fullmatch(epsilon) is not None
+    if kind not in get_args(Kind) or _FRACTION.fullmatch(epsilon) is None:
+        return False
+    top, _, bottom = epsilon.partition("/")
+    return int(top) > 0 and int(bottom or 1) > 0
 
 
 def _id(db: sqlite3.Connection) -> str:
     return str(db.execute("SELECT id FROM ledger").fetchone()[0])
-
-
-def _check_name(dataset: object) -> None:
-    """Refuse a name that cannot be printed on one line and told apart from its neighbours."""
-    if not isinstance(dataset, str):
-        raise InputTypeError(f"a data set's name is text, got {type(dataset).__name__}")
-    plain = dataset.isprintable() and "/" not in dataset and dataset == dataset.strip()
-    if not (plain and 0 < len(dataset) <= _LONGEST_NAME):
-        raise InputError(
-            f"{dataset!r} is no name for a data set: give 1 to {_LONGEST_NAME} printable "
-            f"characters without a slash, and no space at either end"
-        )

@@ -1,8 +1,9 @@
 """The ledger's file: SQLite opened, checked, locked and closed again, one transaction at a time.
 
 Owns the schema, durability and the words for what may be wrong with the file. Everything in it is
-only ever inserted; triggers refuse the rest. No connection outlives its transaction, so processes
-share nothing but the file, and a process that forks or dies takes nobody's lock along.
+only ever inserted, each row with the number after the last; triggers refuse the rest, and a file
+without them is refused. No connection outlives its transaction, so processes share nothing but
+the file, and a process that forks or dies takes nobody's lock along.
 
 The journal is the rollback journal, not WAL: WAL needs memory shared by all processes, which
 network disks do not give, and leaves committed debits in a second file that a copy of the
@@ -26,29 +27,52 @@ from dpregions.whole_files import SECRET
 
 APPLICATION = int.from_bytes(b"dprl", "big")
 """The number in the file's header that tells a ledger from other SQLite files."""
-VERSION = 1
+VERSION = 2
 PATIENCE = 60.0
 """Seconds to wait for the other processes that use the ledger."""
 
+_NUMBER = "number INTEGER PRIMARY KEY CHECK (number > 0)"
 _TABLES = {
-    "ledger": "id TEXT NOT NULL, created TEXT NOT NULL",
+    "ledger": f"{_NUMBER}, id TEXT NOT NULL, created TEXT NOT NULL",
     "dataset": (
-        "name TEXT NOT NULL PRIMARY KEY, unit TEXT NOT NULL, neighbours TEXT NOT NULL, "
-        "created TEXT NOT NULL"
+        f"{_NUMBER}, name TEXT NOT NULL UNIQUE CHECK (typeof(name) = 'text'), "
+        "unit TEXT NOT NULL, neighbours TEXT NOT NULL, created TEXT NOT NULL"
     ),
     # epsilon is text, a fraction: SQLite's numbers are floats.
     "entry": (
-        "number INTEGER PRIMARY KEY, dataset TEXT NOT NULL REFERENCES dataset (name), "
+        f"{_NUMBER}, dataset TEXT NOT NULL REFERENCES dataset (name), "
         "kind TEXT NOT NULL CHECK (kind IN ('total', 'debit')), "
         "epsilon TEXT NOT NULL CHECK (typeof(epsilon) = 'text'), "
         "what TEXT NOT NULL, time TEXT NOT NULL"
     ),
     "event": (
-        "number INTEGER PRIMARY KEY, entry INTEGER NOT NULL REFERENCES entry (number), "
+        f"{_NUMBER}, entry INTEGER NOT NULL REFERENCES entry (number), "
         "kind TEXT NOT NULL CHECK (kind IN ('released', 'saved')), "
         "file TEXT, sha256 TEXT, time TEXT NOT NULL"
     ),
 }
+
+# Why an insertion is refused. INSERT OR REPLACE deletes the rows it collides with, and fires no
+# trigger for them: so whatever might collide, by its number or by a name, is stopped before.
+_TAKEN = {
+    table: f"NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 FROM {table})"
+    for table in _TABLES
+}
+_TAKEN["ledger"] += " OR NEW.number IS NOT 1"
+_TAKEN["dataset"] += " OR EXISTS (SELECT 1 FROM dataset WHERE name = NEW.name)"
+
+
+def _schema() -> dict[str, str]:
+    """Return the statements that make a ledger's tables and triggers, by name."""
+    made = {}
+    for table, columns in _TABLES.items():
+        made[table] = f"CREATE TABLE {table} ({columns})"
+        for change, when in {"INSERT": _TAKEN[table], "UPDATE": "1", "DELETE": "1"}.items():
+            made[f"{table}_no_{change.lower()}"] = (
+                f"CREATE TRIGGER {table}_no_{change.lower()} BEFORE {change} ON {table} "
+                f"WHEN {when} BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
+            )
+    return made
 
 
 @contextmanager
@@ -80,6 +104,17 @@ def transaction(
             connection.execute("COMMIT")
 
 
+def insert(connection: sqlite3.Connection, table: str, **row: object) -> int:
+    """Append a row to a table, in a transaction that writes; return its number."""
+    after = f"SELECT coalesce(max(number), 0) + 1 FROM {table}"
+    number = int(connection.execute(after).fetchone()[0])
+    places = ", ".join("?" * (1 + len(row)))
+    connection.execute(
+        f"INSERT INTO {table} (number, {', '.join(row)}) VALUES ({places})", (number, *row.values())
+    )
+    return number
+
+
 def now() -> str:
     """Return the time as the ledger writes it: UTC, to the second."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -94,6 +129,7 @@ def _make_file(path: Path) -> None:
     """Make an empty file for its owner's eyes if there is none; SQLite's would follow the umask."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, SECRET))
+        os.chmod(path, SECRET)  # a umask may have taken the owner's rights too
     except FileExistsError:
         pass
     except OSError as error:
@@ -119,25 +155,46 @@ def _check(connection: sqlite3.Connection, path: Path, new: bool) -> None:
     elif application != APPLICATION:
         raise LedgerError(f"{path} is an SQLite file, but no dpregions ledger: give another path")
     elif version != VERSION:
+        remedy = (
+            "open a new one with 'dpregions budget create', with what was left as the total"
+            if version in range(VERSION)
+            else "use the release of dpregions that wrote it, or a newer one"
+        )
         raise LedgerError(
             f"{path} is a ledger of version {version}; this dpregions knows version {VERSION}: "
-            f"use the release of dpregions that wrote it, or a newer one"
+            f"{remedy}"
         )
     elif pragma("quick_check(1)") != "ok":
         raise _damaged(path)
+    _refuse_altered(connection, path)
 
 
 def _set_up(connection: sqlite3.Connection) -> None:
-    for table, columns in _TABLES.items():
-        connection.execute(f"CREATE TABLE {table} ({columns})")
-        for change in ("UPDATE", "DELETE"):
-            connection.execute(
-                f"CREATE TRIGGER {table}_no_{change.lower()} BEFORE {change} ON {table} "
-                f"BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
-            )
-    connection.execute("INSERT INTO ledger VALUES (?, ?)", (secrets.token_hex(8), now()))
+    for statement in _schema().values():
+        connection.execute(statement)
+    insert(connection, "ledger", id=secrets.token_hex(8), created=now())
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _refuse_altered(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a ledger whose tables or triggers are not as made, or that lacks a row."""
+    # SQLite's own names: indexes of keys, and statistics that another tool may have gathered.
+    others = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite@_%' ESCAPE '@'"
+    as_made = dict(connection.execute(others).fetchall()) == _schema()
+    if not (as_made and all(_is_whole(connection, table) for table in _TABLES)):
+        raise LedgerError(
+            f"the ledger {path} was altered: its tables, its triggers or the numbers of its rows "
+            f"are not as dpregions made them. Restore it from a copy, and count the debits made "
+            f"since"
+        )
+
+
+def _is_whole(connection: sqlite3.Connection, table: str) -> bool:
+    """Whether the rows are numbered from 1 without a gap, and a ledger has its one row."""
+    found = f"SELECT count(*), coalesce(max(number), 0) FROM {table}"
+    count, last = connection.execute(found).fetchone()
+    return bool(count == last and (count == 1 or table != "ledger"))
 
 
 _UNAVAILABLE = {

@@ -382,7 +382,7 @@ def _positive(value: object, name: str) -> Fraction:
         raise PrivacyError(f"{name} must be finite, got {value!r}: give a number above 0.")
     number = Fraction(value) if isinstance(value, Decimal) else exact(value)
     if number <= 0:
-        raise PrivacyError(f"{name} must be greater than 0, got {value!r}.")
+        raise PrivacyError(f"{name} must be greater than 0, got {short_text(number)}.")
     if not _SMALLEST <= number <= 1 / _SMALLEST:
         raise PrivacyError(f"{name} must lie between 1e-300 and 1e300.")
     return number
@@ -400,5 +400,12 @@ def _float_at_least(value: Fraction) -> float:
 
 def short_text(value: Fraction) -> str:
     """Return a fraction as decimals where a float's shortest form is exactly it, else as p/q."""
-    shown = repr(float(value))
-    return shown if Fraction(shown) == value else str(value)
+    try:
+        shown = repr(float(value))
+    except OverflowError:
+        shown = "0"
+    if Fraction(shown) == value:
+        return shown
+    # Python limits the digits that it writes of an int; of a Decimal it writes all.
+    parts = [value.numerator] if value.denominator == 1 else [value.numerator, value.denominator]
+    return "/".join(str(Decimal(part)) for part in parts)

@@ -7,7 +7,8 @@ is stopped. A writer killed outright may leave a hidden ``.NAME.*.part`` beside 
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,12 +27,12 @@ def replacing(path: Path | str, *, mode: int = PUBLIC, fresh: bool = False) -> I
     replaced: FileExistsError.
     """
     path = Path(path)
-    part = _part_of(path)
+    part, mode = _part_of(path, mode)
     try:
         yield part
         with open(part, "rb+") as written:
             os.fsync(written.fileno())
-        os.chmod(part, mode if mode == SECRET else mode & ~_umask())
+        os.chmod(part, mode)
         _put(part, path, fresh)
     except BaseException:
         part.unlink(missing_ok=True)
@@ -41,15 +42,26 @@ def replacing(path: Path | str, *, mode: int = PUBLIC, fresh: bool = False) -> I
 
 def try_out(path: Path | str) -> None:
     """Fail as `replacing` would where its folder or its name cannot be written."""
-    _part_of(Path(path)).unlink()
+    _part_of(Path(path), SECRET)[0].unlink()
 
 
-def _part_of(path: Path) -> Path:
-    handle, name = tempfile.mkstemp(
-        dir=path.absolute().parent, prefix=f".{path.name}.", suffix=f".part{path.suffix}"
-    )
-    os.close(handle)
-    return Path(name)
+def _part_of(path: Path, mode: int) -> tuple[Path, int]:
+    """Make an empty file beside `path`, the owner's alone; return it, and the mode it is to get.
+
+    The system takes the umask off when it makes the file, which then tells. Asking for the umask
+    would set it for a moment, and all threads share it.
+    """
+    part = path.absolute().parent / f".{path.name}.{secrets.token_hex(8)}.part{path.suffix}"
+    handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
+    try:
+        made = stat.S_IMODE(os.fstat(handle).st_mode)
+        os.chmod(part, SECRET)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(handle)
+    return part, SECRET if mode == SECRET else made
 
 
 def _put(part: Path, path: Path, fresh: bool) -> None:
@@ -60,17 +72,11 @@ def _put(part: Path, path: Path, fresh: bool) -> None:
         except FileExistsError:
             raise
         except OSError:  # a file system without links: take the name first
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, SECRET))
         else:
             part.unlink()
             return
     os.replace(part, path)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _sync_folder(folder: Path) -> None:
