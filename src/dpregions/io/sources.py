@@ -19,7 +19,8 @@ from dpregions.crs import read_crs
 from dpregions.errors import InputError, InputTypeError
 from dpregions.io.requests import Request, stated_unit
 
-VECTOR = (".gpkg", ".fgb", ".geojson", ".json", ".shp", ".zip")
+VECTOR = (".gpkg", ".fgb", ".shp", ".zip")
+GEOJSON = (".geojson", ".json")
 GEOPARQUET = (".parquet", ".pq", ".geoparquet")
 CSV = (".csv", ".csv.gz")
 DUCKDB = (".duckdb", ".ddb", ".db")
@@ -127,7 +128,7 @@ def _open_url(url: str, request: Request) -> RegionStream:
 
 def _open_file(path: Path, request: Request) -> RegionStream:
     name = path.name.lower()
-    if not name.endswith((*VECTOR, *GEOPARQUET, *CSV, *DUCKDB)):
+    if not name.endswith((*VECTOR, *GEOJSON, *GEOPARQUET, *CSV, *DUCKDB)):
         raise InputError(f"{path}: its name does not tell its format; there are {_KNOWN}")
     if not path.is_file():
         raise InputError(f"{path}: there is no such file")
@@ -137,6 +138,10 @@ def _open_file(path: Path, request: Request) -> RegionStream:
         from dpregions.io.geoparquet import open_geoparquet
 
         return open_geoparquet(path, request)
+    if name.endswith(GEOJSON):
+        from dpregions.io.geojson import open_geojson
+
+        return open_geojson(path, request)
     if name.endswith(CSV):
         from dpregions.io.csv_regions import open_csv
 
