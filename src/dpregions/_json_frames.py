@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 SURVEY, SEQUENCE = -2, -1
 """What is looked for, beside a number from 0 on: that of the outer object's array whose values
@@ -33,7 +34,7 @@ _BRACE, _BRACKET, _END_BRACE, _END_BRACKET = ord("{"), ord("["), ord("}"), ord("
 _SPACE, _TAB, _NEWLINE, _RETURN, _SEPARATOR = 0x20, 0x09, 0x0A, 0x0D, 0x1E
 
 
-def at_the_start():
+def at_the_start() -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Return what is carried, before the first byte."""
     return np.zeros(10, np.int64), np.zeros(KINDS_KNOWN, np.uint8)
 
@@ -63,7 +64,7 @@ def scan(block, state, kinds, wanted, spans):
             elif c == _QUOTE:
                 in_string = False
             continue
-        opens = c == _BRACE or c == _BRACKET
+        opens = c in (_BRACE, _BRACKET)
         if opens or c == _QUOTE:
             if depth == 0 and c != _BRACE:
                 return BROKEN
@@ -91,7 +92,7 @@ def scan(block, state, kinds, wanted, spans):
                     spans[n, 0], spans[n, 1], spans[n, 2] = start, i + 1, deepest
                     n += 1
                     is_open = False
-        elif c == _END_BRACE or c == _END_BRACKET:
+        elif c in (_END_BRACE, _END_BRACKET):
             if depth == 0 or (depth < KINDS_KNOWN and kinds[depth] != c - 2):
                 return BROKEN
             if inside and depth == 2:
@@ -108,14 +109,14 @@ def scan(block, state, kinds, wanted, spans):
                 n += 1
                 is_open = False
         elif depth == 0:
-            if not (c == _SPACE or c == _NEWLINE or c == _RETURN or c == _TAB or c == _SEPARATOR):
+            if c not in (_SPACE, _NEWLINE, _RETURN, _TAB, _SEPARATOR):
                 return BROKEN
         elif inside and depth == 2:
             if c == _COMMA:
                 if place < _SCALAR:
                     return BROKEN
                 place = _VALUE
-            elif c == _SPACE or c == _NEWLINE or c == _RETURN or c == _TAB:
+            elif c in (_SPACE, _NEWLINE, _RETURN, _TAB):
                 place = _AFTER if place == _SCALAR else place
             elif place == _AFTER:
                 return BROKEN

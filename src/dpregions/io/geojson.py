@@ -62,6 +62,7 @@ def open_geojson(path: Path, request: Request, block_bytes: int = BLOCK_BYTES) -
     if any(re.search("[\ud800-\udfff]", name) for name in names):
         raise InputError("user_id= is not text that UTF-8 can hold: name another property")
     damaged = InputError(f"{path} is cut short, damaged or not GeoJSON")
+    _refuse_too_deep_a_call()
     survey = _Survey(path, block_bytes, request)
     attempt(survey.read, (OSError,), damaged)
     wanted, carried = _described(path, survey, damaged)
@@ -167,8 +168,8 @@ def _crs(path: Path, outer: dict[str, Any]) -> CRS | None:
     if member is None:
         return None
     error = CRSError(
-        f"{path}: its member crs is none that can be read. Give it the name of a CRS, as EPSG:25832 "
-        f"is, or leave it out where positions are degrees (WGS 84)"
+        f"{path}: its member crs cannot be read. Give it the name of a CRS, such as EPSG:25832, "
+        f"or leave it out where positions are degrees (WGS 84)"
     )
     properties = member.get("properties") if type(member) is dict else None
     named = properties.get("name") if type(properties) is dict else None
@@ -250,8 +251,8 @@ def _batches(
 
     frames = _Frames(path, wanted, FEATURE_BYTES, block_bytes)
     for texts in frames:
-        attempt(_read_the_deepest, (RecursionError,), _too_deep_a_call())
-        # A list for each column: Python would look through tuples of rows for cycles, again and again.
+        _refuse_too_deep_a_call()
+        # A list for each column: Python would search tuples of rows for cycles, again and again.
         columns: list[list[Any]] = [[] for _ in schema]
         for text in texts:
             values = row(b"" if text is None else text, names)
@@ -264,17 +265,22 @@ def _batches(
     request.show(1.0)
 
 
-def _too_deep_a_call() -> InputError:
-    return InputError(
+def _refuse_too_deep_a_call() -> None:
+    """Refuse every file where the deepest of features could not be read: none decides that."""
+    error = InputError(
         "GeoJSON is read within too many calls of functions for Python's recursion limit: raise "
         "it, or call from fewer"
     )
+    attempt(lambda: row(_DEEPEST, []), (RecursionError,), error)
 
 
-def _read_the_deepest() -> None:
-    """Read a feature as deep as any may be: where that fails, no file's depth can decide it."""
+def _deepest() -> bytes:
+    """Return a feature that is a little deeper than any that is read."""
     inner = '{"type":"MultiPolygon","coordinates":[[[[0,0]]]]}'
     for _ in range(COLLECTIONS):
         inner = f'{{"type":"GeometryCollection","geometries":[{inner}]}}'
-    deep = "[" * (DEEPEST - 1) + "]" * (DEEPEST - 1)
-    row(f'{{"type":"Feature","geometry":{inner},"deep":{deep}}}'.encode(), [])
+    lists = "[" * (DEEPEST + 16) + "]" * (DEEPEST + 16)
+    return f'{{"type":"Feature","geometry":{inner},"lists":{lists}}}'.encode()
+
+
+_DEEPEST = _deepest()
