@@ -29,7 +29,7 @@ _DIGITS = json.JSONDecoder(parse_int=NumberToken, parse_float=NumberToken)
 
 
 def row(text: bytes, names: list[str]) -> tuple[str | bytes | None, ...]:
-    """Return a feature's ids and, after them, its region as WKB; None for what it has not.
+    """Return a feature's ids and, after them, its region as WKB; None where it lacks one.
 
     Parameters
     ----------
