@@ -9,11 +9,10 @@ are kinds whose values cannot be told apart. No message quotes a value.
 
 from __future__ import annotations
 
-import codecs
 import json
 import math
 import re
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -36,6 +35,7 @@ _LARGE_DIGITS = 4000
 _LARGE = 10**_LARGE_DIGITS
 _EXPONENT_DIGITS = 18
 _MADE_OF_BYTES = range(0xDC80, 0xDD00)
+_OTHER_HALF = {code: code - 0x100 for code in _MADE_OF_BYTES}
 
 
 class IdColumns(tuple[str, ...]):
@@ -87,9 +87,17 @@ def text_id(raw: bytes) -> str | None:
     >>> text_id("José".encode()), text_id("José".encode("latin-1"))
     ('"Jos\\u00e9"', '"Jos\\xe9"')
     """
-    if not raw:
-        return None
-    return marked_text(*(raw.decode("utf-8", f"dpregions-{way}") for way in ("low", "high")))
+    return marked_text(*both_ways(raw)) if raw else None
+
+
+def both_ways(raw: bytes) -> tuple[str, str]:
+    """Return bytes as text in two ways, which differ where they are not UTF-8 and only there.
+
+    Each such byte is one half of a pair of surrogates, the second half or the first. Text in
+    UTF-8 holds neither, but text that is parsed further may: escapes of JSON make them too.
+    """
+    low = raw.decode("utf-8", "surrogateescape")
+    return low, low if low.isascii() else low.translate(_OTHER_HALF)
 
 
 def marked_text(low: str, high: str) -> str | None:
@@ -163,24 +171,6 @@ def _float_text(value: float) -> str | None:
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
     return number_text(format(Decimal(value), "f"))
-
-
-def _decoding(first: int) -> Callable[[UnicodeError], tuple[str, int]]:
-    """Return a handler of bytes that are no UTF-8: each becomes half of a pair of surrogates."""
-
-    def handle(error: UnicodeError) -> tuple[str, int]:
-        assert isinstance(error, UnicodeDecodeError)
-        wrong = error.object[error.start : error.end]
-        return "".join(chr(first + byte - 0x80) for byte in wrong), error.end
-
-    return handle
-
-
-LOW, HIGH = "dpregions-low", "dpregions-high"
-"""Two ways to decode bytes that are no UTF-8, for `marked_text`."""
-
-codecs.register_error(LOW, _decoding(0xDC80))
-codecs.register_error(HIGH, _decoding(0xDB80))
 
 
 # Ids as numbers of users.

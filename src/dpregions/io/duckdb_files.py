@@ -28,7 +28,7 @@ IN_MEMORY = ("", ":memory:")
 _MAGIC = b"DUCK"
 
 
-def open_duckdb(place: str, request: Request) -> RegionStream:
+def open_duckdb(place: str | Path, request: Request) -> RegionStream:
     """Open a query on a DuckDB file, or on none (``duckdb://``) for SQL that reads files."""
     try:
         import duckdb
@@ -37,7 +37,7 @@ def open_duckdb(place: str, request: Request) -> RegionStream:
     request.refuse_useless("DuckDB", "sql")
     sql = query_of(request, "DuckDB")
     errors: Kinds = (duckdb.Error, *arrow_errors())
-    connection = _connect(duckdb, place)
+    connection = _connect(duckdb, str(place))
     refused = InputError(
         "DuckDB refused the SQL: try it in DuckDB itself. It must be one SELECT, without "
         "functions of an extension: the geometry as GEOMETRY or WKB. In a database file it reads "

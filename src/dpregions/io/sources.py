@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,17 @@ from dpregions.io.requests import Request
 from dpregions.privacy import Unit
 from dpregions.units import protected, stated_unit
 
-GEOPACKAGE = (".gpkg",)
-FLATGEOBUF = (".fgb",)
-SHAPEFILE = (".shp", ".zip")
-GEOJSON = (".geojson", ".json")
 GEOPARQUET = (".parquet", ".pq", ".geoparquet")
-CSV = (".csv", ".csv.gz")
-DUCKDB = (".duckdb", ".ddb", ".db")
+_ADAPTORS = {
+    GEOPARQUET: "geoparquet.open_geoparquet",
+    (".gpkg",): "geopackage.open_geopackage",
+    (".fgb",): "flatgeobuf.open_flatgeobuf",
+    (".geojson", ".json"): "geojson.open_geojson",
+    (".shp", ".zip"): "shapefiles.open_shapefile",
+    (".csv", ".csv.gz"): "csv_regions.open_csv",
+    (".duckdb", ".ddb", ".db"): "duckdb_files.open_duckdb",
+}
+"""By the endings of names, the module of `io/` and its function that opens such a file."""
 
 _KNOWN = (
     "GeoParquet (.parquet), GeoPackage (.gpkg), FlatGeobuf (.fgb), GeoJSON (.geojson), "
@@ -136,40 +141,16 @@ def _open_url(url: str, request: Request) -> RegionStream:
 
 def _open_file(path: Path, request: Request) -> RegionStream:
     name = path.name.lower()
-    vector = (*GEOPACKAGE, *FLATGEOBUF, *SHAPEFILE, *GEOJSON)
-    if not name.endswith((*vector, *GEOPARQUET, *CSV, *DUCKDB)):
+    adaptor = next((to for endings, to in _ADAPTORS.items() if name.endswith(endings)), None)
+    if adaptor is None:
         raise InputError(f"{path}: its name does not tell its format; there are {_KNOWN}")
     if not path.is_file():
         raise InputError(f"{path}: there is no such file")
     if path.stat().st_size == 0:
         raise InputError(f"{path} is empty: was it written to the end?")
-    if name.endswith(GEOPARQUET):
-        from dpregions.io.geoparquet import open_geoparquet
-
-        return open_geoparquet(path, request)
-    if name.endswith(CSV):
-        from dpregions.io.csv_regions import open_csv
-
-        return open_csv(path, request)
-    if name.endswith(DUCKDB):
-        from dpregions.io.duckdb_files import open_duckdb
-
-        return open_duckdb(str(path), request)
-    if name.endswith(GEOPACKAGE):
-        from dpregions.io.geopackage import open_geopackage
-
-        return open_geopackage(path, request)
-    if name.endswith(FLATGEOBUF):
-        from dpregions.io.flatgeobuf import open_flatgeobuf
-
-        return open_flatgeobuf(path, request)
-    if name.endswith(SHAPEFILE):
-        from dpregions.io.shapefiles import open_shapefile
-
-        return open_shapefile(path, request)
-    from dpregions.io.vector_files import open_vector
-
-    return open_vector(path, request)
+    module, _, function = adaptor.partition(".")
+    opened: RegionStream = getattr(import_module(f"dpregions.io.{module}"), function)(path, request)
+    return opened
 
 
 def _open_arrow(source: Any, request: Request) -> RegionStream:
