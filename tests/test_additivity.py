@@ -55,7 +55,9 @@ REGIONS = [
     shapely.Point(2.5, 2.5).wkb,
     shapely.LineString([(0.5, 3.5), (4.5, 3.6)]).wkb,
     shapely.to_wkb(shapely.Point(4.5, 0.5, 7), output_dimension=3),
-    shapely.to_wkb(shapely.box(3.2, 3.2, 4.9, 4.9), byte_order=0, srid=4326, include_srid=True),
+    shapely.to_wkb(
+        shapely.set_srid(shapely.box(3, 3, 4.9, 4.9), 4326), byte_order=0, include_srid=True
+    ),
     shapely.MultiPolygon([shapely.box(0, 0, 1, 1), shapely.box(2, 2, 3, 3)]).wkb,
     shapely.Polygon([(0, 0), (3, 3), (3, 0), (0, 3)]).wkb,
     nested(3),
@@ -293,7 +295,7 @@ READERS = {
     "Shapefile, whole numbers": (by_driver("shp", "int64"), WHOLE, [], SOUND[:1]),
     "DuckDB": (duck, WHOLE, [None], REGIONS),
 }
-"""By reader: how it is written and read, its users by their spellings, what is no id, its regions."""
+"""By reader: how it is written and read, its users and their spellings, what is no id, regions."""
 
 
 def counts(reader, folder, rows):
@@ -323,10 +325,11 @@ def test_the_whole_is_the_sum_of_its_users(reader, data, tmp_path_factory, recwa
     rows = []
     for user in chosen:
         spelled = st.sampled_from(users[user])
-        for shape in data.draw(st.lists(row, min_size=1, max_size=3)):
-            rows.append((user, data.draw(spelled), shapes[shape]))
-    for shape in data.draw(st.lists(row, max_size=2)) if no_ids else []:
-        rows.append((None, data.draw(st.sampled_from(no_ids)), shapes[shape]))
+        own = data.draw(st.lists(st.tuples(spelled, row), min_size=1, max_size=3))
+        rows += [(user, i, shapes[shape]) for i, shape in own]
+    if no_ids:
+        nobodys = data.draw(st.lists(st.tuples(st.sampled_from(no_ids), row), max_size=2))
+        rows += [(None, i, shapes[shape]) for i, shape in nobodys]
     rows = data.draw(st.permutations(rows))
 
     def of(*company):

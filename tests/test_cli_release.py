@@ -417,3 +417,12 @@ def test_a_release_is_not_written_under_the_name_of_another_format(folder):
     assert done.exit_code == 2 and spent() == 0
     assert "a release is a Parquet file" in done.stderr
     assert not Path("city.csv").exists()
+
+
+def test_geojson_declares_no_columns_and_the_command_says_so_whatever_it_holds(folder, regions):
+    for rows in (regions, regions.drop(columns="user_id"), regions.iloc[:0]):
+        text = rows.to_crs(4326).to_json() if len(rows) else rows.to_json()
+        Path("homes.geojson").write_text(text)
+        done = publish("--overwrite", source="homes.geojson")
+        assert done.exit_code == 0, done.stderr
+        assert "the property that --user-id names count nowhere" in done.stderr

@@ -42,6 +42,8 @@ class RegionStream:
     crs : pyproj.CRS or None
     attrs : dict
         ``attrs["dpregions_unit"]`` says what one region stands for, where the source does.
+    note : str or None
+        What whoever opens a source of this kind should know; it does not depend on the rows.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class RegionStream:
         self.schema = pa.schema([*(f for f in schema if f.name != "geometry"), geometry])
         self.crs = crs
         self.attrs = {} if unit is None else {UNIT_ATTRIBUTE: unit}
+        self.note: str | None = None
         # Rows of wrong fields in what was read so far: exact, so for the curator's check alone.
         self.skipped_rows: Callable[[], int] = lambda: 0
         self._batches = batches

@@ -37,11 +37,13 @@ from dpregions.cli_options import (
     UserId,
     in_options,
     notes,
+    option_words,
     read_epsilon,
     read_grid,
     read_length,
     read_users,
     refuse_output,
+    say,
     stages,
 )
 from dpregions.errors import InputError, LedgerError, LedgerUnavailableError
@@ -194,6 +196,8 @@ def _publish(
             stage(f"reading, {done:.0%}" if done < 1 else "counting, noise and fit")
 
         with open_regions(source, progress=progress, **asked) as regions:
+            if regions.note is not None:
+                say(option_words(regions.note))
             made = make(regions, area, **terms, **paid)
         stage("saving")
         return made, *save(made)

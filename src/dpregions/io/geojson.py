@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pyproj import CRS
 
 UNDECLARED = (
-    "GeoJSON declares no columns: a feature without the property that user_id names counts "
-    "nowhere, and nothing tells that none has it"
+    "GeoJSON declares no columns: features without the property that user_id= names count nowhere, "
+    "and a release does not tell how many; 'dpregions check' does"
 )
 """What is true of every GeoJSON file, to be shown to those who name a column of ids."""
 
@@ -70,7 +70,9 @@ def open_geojson(path: Path, request: Request, block_bytes: int = BLOCK_BYTES) -
     schema = pa.schema(fields)
     batches = _batches(path, wanted, names, schema, request, block_bytes)
     batches = in_our_words(batches, (OSError,), damaged)
-    return request.stream(batches, schema, names, "geometry", carried)
+    stream = request.stream(batches, schema, names, "geometry", carried)
+    stream.note = UNDECLARED if names else None
+    return stream
 
 
 # What the file is.
