@@ -15,12 +15,11 @@ import numpy as np
 from dpregions.arrow_regions import RegionStream, geometry_field, one_column, plain_column
 from dpregions.crs import crs_label
 from dpregions.fixes import UNIT_ATTRIBUTE
+from dpregions.geometries import coordinates, decoded
 from dpregions.grid import Grid, check_grid
 from dpregions.regions import (
     Bound,
     IdColumns,
-    coordinates,
-    decoded,
     match_crs,
     outlines_of,
     user_numbers,
@@ -159,7 +158,7 @@ def _figures(column: Any, crs: CRS | None, grid: Grid, bound: Bound | None) -> d
     import shapely
 
     null = np.asarray(column.is_null())
-    shapes = decoded(column.to_numpy(zero_copy_only=False))
+    shapes = decoded(column)
     there = ~null & shapely.is_geometry(shapes)
     empty = there & shapely.is_empty(shapes)
     coords, owner = coordinates(shapes)
