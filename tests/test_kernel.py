@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 from itertools import combinations
 
 import numba
@@ -49,7 +50,7 @@ def near_zero_products(draw):
     return s * x + draw(nudge), s * y + draw(nudge), t * x + draw(nudge), t * y + draw(nudge)
 
 
-ENTRY = st.integers(-(2**50) + 1, 2**50 - 1)
+ENTRY = st.integers(-(2**52) + 1, 2**52 - 1)
 
 
 class TestIntegerArithmetic:
@@ -60,7 +61,7 @@ class TestIntegerArithmetic:
         assert _kernel.turn(*map(np.int64, entries)) == (cross > 0) - (cross < 0)
 
     def test_turn_is_exact_at_the_ends_of_its_range(self):
-        top = 2**50 - 1
+        top = 2**52 - 1
         for signs in np.ndindex(3, 3, 3, 3):
             for less in np.ndindex(2, 2, 2, 2):
                 ax, ay, bx, by = ((s - 1) * (top - d) for s, d in zip(signs, less, strict=True))
@@ -384,6 +385,82 @@ class TestBound:
         bodies = [[(0, 0), (UNIT + 3, 0)], [(0, 0), (UNIT, 0)], [(0, 0), (UNIT, UNIT)]]
         _, offsets = outlines_of_steps(bodies, bound=UNIT, drop=True)
         assert np.diff(offsets).tolist() == [0, 2, 0]
+
+
+FAR = 2**48
+"""Lattice steps from the grid's corner to the farthest place there is."""
+
+
+@st.composite
+def hulls(draw):
+    """Return a hull in steps: anything, from points and slivers to rings of many vertices."""
+    reach = draw(st.sampled_from([3, 40, UNIT, 2**30, 2**31, FAR]))
+    form = draw(st.sampled_from(["any", "round", "parallel", "line"]))
+    near = st.integers(-reach, reach)
+    points = draw(st.lists(st.tuples(near, near), min_size=1, max_size=12))
+    if form == "round":
+        rng = np.random.default_rng(draw(st.integers(0, 99)))
+        angles = rng.uniform(0, 2 * np.pi, draw(st.integers(3, 90)))
+        points = [(round(reach * np.cos(a)), round(reach * np.sin(a))) for a in angles]
+    elif form == "parallel":  # symmetric about the origin: each side has one parallel to it
+        points += [(-x, -y) for x, y in points]
+    elif form == "line":  # nearly: slivers, whose ends differ by a step
+        (x, y), nudge = points[0], st.integers(-1, 1)
+        points = [(x * k // 8 + draw(nudge), y * k // 8 + draw(nudge)) for k in range(-8, 9)]
+        points = [(max(-FAR, min(FAR, x)), max(-FAR, min(FAR, y))) for x, y in points]
+    return oracle.wrap(points)
+
+
+class TestDiameter:
+    """Against all pairs in big integers."""
+
+    @given(hulls())
+    def test_the_calipers_find_the_two_vertices_farthest_apart(self, hull):
+        x, y = np.array(hull, dtype=np.int64).T.copy()
+        dx, dy = map(int, _kernel._diameter_by_calipers(x, y, len(hull)))
+        assert dx**2 + dy**2 == squared_diameter(hull)
+
+    @given(hulls(), st.integers(-2, 2))
+    def test_a_hull_is_longer_than_a_bound_or_not_to_the_step(self, hull, more):
+        x, y = np.array(hull, dtype=np.int64).T.copy()
+        squared = squared_diameter(hull)
+        bound = max(math.isqrt(squared) + more, 0)
+        assert _kernel._longer_than(x, y, len(hull), bound) == (squared > bound**2)
+
+    @given(hulls())
+    def test_the_squared_diameter_is_right_but_for_a_floats_rounding(self, hull):
+        x, y = np.array(hull, dtype=np.int64).T.copy()
+        found = _kernel._squared_diameter(x, y, len(hull))
+        assert found == pytest.approx(squared_diameter(hull), rel=2**-51)
+
+    def test_every_hull_of_a_few_lattice_points_has_its_diameter_found(self):
+        places = [(x, y) for x in range(4) for y in range(3)]
+        for n in (1, 2, 3, 4, 5):
+            for points in combinations(places, n):
+                hull = oracle.wrap(points)
+                x, y = np.array(hull, dtype=np.int64).T.copy()
+                dx, dy = _kernel._diameter_by_calipers(x, y, len(hull))
+                assert dx**2 + dy**2 == squared_diameter(hull)
+
+    @pytest.mark.parametrize("points", [100, 300_000])
+    def test_a_ring_of_any_number_of_vertices_is_shrunk_to_the_bound(self, points):
+        """All pairs of the larger one would take minutes."""
+        angles = np.linspace(0, 2 * np.pi, points, endpoint=False)
+        ring = np.stack([np.cos(angles), np.sin(angles)], axis=1) * 2.0**20 + 2.0**20
+        starts, size = np.array([0, points]), 2**21
+        xy, _ = _kernel.outlines(ring, starts, 0.0, 0.0, 1.0, size, size, 2**20 * UNIT, False)
+        across = np.ptp(xy, axis=0)
+        assert len(xy) > points / 2
+        assert (across <= 2**20 * UNIT).all() and (across > 0.999 * 2**20 * UNIT).all()
+
+
+class TestSort:
+    @given(st.integers(0, 400), st.integers(0, 9), st.sampled_from([1, 5, 10**6]))
+    def test_points_are_sorted_by_x_then_y(self, n, seed, spread):
+        points = np.random.default_rng(seed).integers(-spread, spread, (n, 2), endpoint=True)
+        x, y = points.T.copy()
+        _kernel._sort_points(x, y, n, np.empty_like(x), np.empty_like(y))
+        assert list(zip(x.tolist(), y.tolist(), strict=True)) == sorted(map(tuple, points.tolist()))
 
 
 def squared_diameter(points):

@@ -20,6 +20,9 @@ from dpregions.lattice import LATTICE_BITS, REACH, STEPS
 
 _HALF = STEPS // 2
 _SMALL = 1 << 26
+_RUN = 16
+_FEW = 32
+_NEAR = 1 << 30  # sums of two squares below it are exact in int64
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX2 = np.uint64(0x94D049BB133111EB)
@@ -49,14 +52,14 @@ def floor_muldiv(a, b, c):
 
 @njit(cache=True, nogil=True)
 def turn(ax, ay, bx, by):
-    """Return the sign of the cross product a x b, exactly, for entries below 2**50."""
+    """Return the sign of the cross product a x b, exactly, for entries below 2**52."""
     p, q = float(ax) * float(by), float(ay) * float(bx)
     bound = (abs(p) + abs(q)) * 2.0**-51
     if p - q > bound:
         return 1
     if q - p > bound:
         return -1
-    # The true value is below 2**51 in size here, so arithmetic modulo 2**64 has it exactly.
+    # The true value is below 2**55 in size here, so arithmetic modulo 2**64 has it exactly.
     d = ax * by - ay * bx
     return 1 if d > 0 else (-1 if d < 0 else 0)
 
@@ -77,20 +80,42 @@ def snap(x, origin, size):
 
 
 @njit(cache=True, nogil=True)
-def _sort_points(xs, ys, m):
-    """Sort the first m points by x, then y (shell sort: in place, quick for the few we have)."""
-    gap = 1
-    while gap < m // 9:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, m):
+def _sort_points(xs, ys, m, other_xs, other_ys):
+    """Sort the first m points by x, then y: short runs by insertion, then runs merged.
+
+    A record may hold millions of points in any order, so no order may be slow. The other two
+    arrays are room to merge into.
+    """
+    for start in range(0, m, _RUN):
+        for i in range(start + 1, min(start + _RUN, m)):
             x, y = xs[i], ys[i]
             j = i
-            while j >= gap and (xs[j - gap] > x or (xs[j - gap] == x and ys[j - gap] > y)):
-                xs[j], ys[j] = xs[j - gap], ys[j - gap]
-                j -= gap
+            while j > start and (xs[j - 1] > x or (xs[j - 1] == x and ys[j - 1] > y)):
+                xs[j], ys[j] = xs[j - 1], ys[j - 1]
+                j -= 1
             xs[j], ys[j] = x, y
-        gap //= 3
+    run = _RUN
+    while run < m:
+        for start in range(0, m, 2 * run):
+            middle, stop = min(start + run, m), min(start + 2 * run, m)
+            _merge_runs(xs, ys, start, middle, stop, other_xs, other_ys)
+        run *= 2
+
+
+@njit(cache=True, nogil=True)
+def _merge_runs(xs, ys, start, middle, stop, left_xs, left_ys):
+    """Merge two neighbouring sorted runs of points in place, the left one by way of a copy."""
+    for i in range(middle - start):
+        left_xs[i], left_ys[i] = xs[start + i], ys[start + i]
+    i, j, to = 0, middle, start
+    while i < middle - start:
+        if j < stop and (xs[j] < left_xs[i] or (xs[j] == left_xs[i] and ys[j] < left_ys[i])):
+            xs[to], ys[to] = xs[j], ys[j]
+            j += 1
+        else:
+            xs[to], ys[to] = left_xs[i], left_ys[i]
+            i += 1
+        to += 1
 
 
 @njit(cache=True, nogil=True)
@@ -126,7 +151,7 @@ def _convex_ring(xs, ys, m, hx, hy):
 @njit(cache=True, nogil=True)
 def _hull(xs, ys, m, hx, hy):
     """Write the convex hull of m points (they get sorted) to hx, hy; return its size."""
-    _sort_points(xs, ys, m)
+    _sort_points(xs, ys, m, hx, hy)
     if xs[0] == xs[m - 1] and ys[0] == ys[m - 1]:
         hx[0], hy[0] = xs[0], ys[0]
         return 1
@@ -153,36 +178,83 @@ def _push(hx, hy, n, base, x, y):
 
 
 @njit(cache=True, nogil=True)
+def _longer(ax, ay, bx, by):
+    """Whether vector a is longer than b, exactly, for entries below 2**51.
+
+    The difference of their squared lengths is (ax-bx)(ax+bx) + (ay-by)(ay+by): the cross
+    product whose sign `turn` tells.
+    """
+    return turn(ax - bx, by - ay, ay + by, ax + bx) > 0
+
+
+@njit(cache=True, nogil=True)
 def _longer_than(hx, hy, m, bound):
     """Whether a hull's diameter exceeds `bound` steps."""
+    width, height = _box(hx, hy, m)
+    if not _longer(width, height, bound, 0):
+        return False
+    if width > bound or height > bound:
+        return True
+    # From here on the bound is below sqrt(2) times the longer side: its square fits as well.
+    if m <= _FEW and max(width, height) < _NEAR:
+        return _squared_by_pairs(hx, hy, m) > bound * bound
+    dx, dy = _diameter_by_calipers(hx, hy, m)
+    return _longer(dx, dy, bound, 0)
+
+
+@njit(cache=True, nogil=True)
+def _squared_diameter(hx, hy, m):
+    """Return the square of a hull's diameter, rounded as floats are."""
+    if m <= _FEW and max(*_box(hx, hy, m)) < _NEAR:
+        return float(_squared_by_pairs(hx, hy, m))
+    dx, dy = _diameter_by_calipers(hx, hy, m)
+    return float(dx) * float(dx) + float(dy) * float(dy)
+
+
+@njit(cache=True, nogil=True)
+def _box(hx, hy, m):
+    """Return the width and the height of a hull."""
     x0, x1, y0, y1 = hx[0], hx[0], hy[0], hy[0]
     for i in range(1, m):
         x0, x1 = min(x0, hx[i]), max(x1, hx[i])
         y0, y1 = min(y0, hy[i]), max(y1, hy[i])
-    width, height = x1 - x0, y1 - y0
-    if width > bound or height > bound:
-        return True
-    # From here on width, height <= bound; squares are exact in int64 below 2**31.
-    if bound >= 1 << 31:
-        return _diameter(hx, hy, m) > bound * (1.0 - 2.0**-50)
-    if width * width + height * height <= bound * bound:
-        return False
-    for i in range(m):
-        for j in range(i):
-            dx, dy = hx[i] - hx[j], hy[i] - hy[j]
-            if dx * dx + dy * dy > bound * bound:
-                return True
-    return False
+    return x1 - x0, y1 - y0
 
 
 @njit(cache=True, nogil=True)
-def _diameter(hx, hy, m):
-    largest = 0.0
+def _squared_by_pairs(hx, hy, m):
+    """Return the square of a hull's diameter: the quickest for few vertices near each other."""
+    longest = hx[0] - hx[0]
     for i in range(m):
         for j in range(i):
-            dx, dy = float(hx[i] - hx[j]), float(hy[i] - hy[j])
-            largest = max(largest, dx * dx + dy * dy)
-    return math.sqrt(largest)
+            dx, dy = hx[i] - hx[j], hy[i] - hy[j]
+            longest = max(longest, dx * dx + dy * dy)
+    return longest
+
+
+@njit(cache=True, nogil=True)
+def _diameter_by_calipers(hx, hy, m):
+    """Return the vector between the two vertices of a hull that are farthest apart.
+
+    The time is linear in m, and any coordinates will do. Turning with the hull's sides, j is
+    the vertex farthest from side i. Every two vertices with parallel lines through them that
+    hold the hull between them, so also the two farthest apart, come up as an end of a side
+    and its j.
+    """
+    dx, dy = hx[m - 1] - hx[0], hy[m - 1] - hy[0]
+    j = 1
+    for i in range(m if m > 2 else 0):
+        end = i + 1 if i + 1 < m else 0
+        side_x, side_y = hx[end] - hx[i], hy[end] - hy[i]
+        after = j + 1 if j + 1 < m else 0
+        while turn(side_x, side_y, hx[after] - hx[j], hy[after] - hy[j]) > 0:
+            j = after
+            after = j + 1 if j + 1 < m else 0
+        for near in (i, end):
+            ex, ey = hx[j] - hx[near], hy[j] - hy[near]
+            if _longer(ex, ey, dx, dy):
+                dx, dy = ex, ey
+    return dx, dy
 
 
 @njit(cache=True, nogil=True)
@@ -209,7 +281,7 @@ def _shrink(hx, hy, m, bound):
     Each coordinate is floored, which moves a difference by less than one step: aiming two
     steps below the bound leaves room for sqrt(2).
     """
-    length = np.int64(math.ceil(_diameter(hx, hy, m))) + 1
+    length = np.int64(math.ceil(math.sqrt(_squared_diameter(hx, hy, m)))) + 1
     aim = max(bound - 2, 0)
     cx, cy = _centroid(hx, hy, m)
     for i in range(m):

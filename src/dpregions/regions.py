@@ -9,7 +9,7 @@ types, its columns, its CRS, its bound.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,6 +26,7 @@ from dpregions.arrow_regions import (
 )
 from dpregions.crs import crs_label, is_far, read_crs, reproject
 from dpregions.errors import CRSError, InputError, InputTypeError
+from dpregions.geometries import coordinates, decoded, object_array
 from dpregions.grid import Grid
 from dpregions.ids import user_numbers
 from dpregions.lattice import REACH, STEPS
@@ -76,7 +77,7 @@ class Outlines:
 
 
 class RegionTable:
-    """Rows of geometries that can be read in batches, in any order, again and again.
+    """Rows of geometries that can be read in batches, again and again.
 
     `column` holds shapely geometries (an object array) or WKB (an Arrow column), which is
     decoded a batch at a time.
@@ -84,16 +85,31 @@ class RegionTable:
 
     def __init__(self, column: Any) -> None:
         self._column = column
+        self._chunks = getattr(column, "chunks", [column])
+        self._starts = np.cumsum([0, *map(len, self._chunks)])
 
     def __len__(self) -> int:
         return len(self._column)
 
     def take(self, rows: slice | NDArray[np.int64]) -> NDArray[np.object_]:
-        """Return the geometries of some rows; null and unreadable ones are None."""
+        """Return the geometries of some rows, given in order; null and unreadable ones are None."""
         if isinstance(self._column, np.ndarray):
             return self._column[rows]
-        part = self._column[rows] if isinstance(rows, slice) else self._column.take(rows)
-        return decoded(part.to_numpy(zero_copy_only=False))
+        if isinstance(rows, slice):
+            return decoded(self._column[rows])
+        parts = [decoded(part) for part in self._parts(rows)]
+        return np.concatenate([np.empty(0, dtype=object), *parts])
+
+    def _parts(self, rows: NDArray[np.int64]) -> Iterator[Any]:
+        """Yield the WKB of rows, which are sorted, from one chunk after the other.
+
+        Arrow's own take from several chunks copies the whole column each time, and fails where
+        that is more than 2 GiB.
+        """
+        ends = np.searchsorted(rows, self._starts)
+        for chunk in np.flatnonzero(np.diff(ends)):
+            inside = rows[ends[chunk] : ends[chunk + 1]] - self._starts[chunk]
+            yield self._chunks[chunk].take(inside)
 
 
 @dataclass(frozen=True, repr=False)
@@ -137,52 +153,6 @@ def outlines_of(
         coords, starts, grid.xmin, grid.ymin, grid.cell_size, *grid.shape, steps, drop
     )
     return Outlines(xy, offsets)
-
-
-def coordinates(
-    geometries: NDArray[np.object_],
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return all coordinates and which geometry each is of; none of what GEOS cannot list."""
-    import shapely
-
-    def listed(geometry: Any) -> Any:
-        try:
-            shapely.get_coordinates(geometry)
-        except (shapely.GEOSException, NotImplementedError):
-            return None
-        return geometry
-
-    try:
-        coords, owner = shapely.get_coordinates(geometries, return_index=True)
-    except (shapely.GEOSException, NotImplementedError):  # a collection that holds a curve
-        readable = _object_array(map(listed, geometries))
-        coords, owner = shapely.get_coordinates(readable, return_index=True)
-    return coords, owner
-
-
-def decoded(wkb: NDArray[np.object_]) -> NDArray[np.object_]:
-    """Return the geometries of WKB, None where it is null or cannot be read; in silence."""
-    import shapely
-
-    return read_with(shapely.from_wkb, wkb)
-
-
-def read_with(
-    read: Callable[..., Any], encoded: NDArray[np.object_] | list[Any]
-) -> NDArray[np.object_]:
-    """Return the geometries that one of shapely's readers makes of WKB or WKT, as `decoded`."""
-
-    def one(value: Any) -> Any:
-        try:
-            return read(value, on_invalid="ignore")
-        except NotImplementedError:
-            return None
-
-    with np.errstate(all="ignore"):  # GEOS compares NaN; numpy would warn of it
-        try:
-            return np.asarray(read(encoded, on_invalid="ignore"))
-        except NotImplementedError:  # a curve is among them, which shapely refuses
-            return _object_array(map(one, encoded))
 
 
 def match_crs(crs: CRS | None, grid: Grid, what: str, remedy: str) -> None:
@@ -291,7 +261,7 @@ def _geometry_array(regions: Any) -> NDArray[np.object_]:
     if isinstance(regions, np.ndarray) and regions.dtype.kind == "S":
         # Reading an item would strip its trailing zero bytes; WKB has its own length.
         regions = [regions[i : i + 1].tobytes() for i in range(len(regions))]
-    array = _object_array(regions)
+    array = object_array(regions)
     other = np.flatnonzero(~shapely.is_geometry(array))
     if other.size:
         array = array.copy()
@@ -307,15 +277,6 @@ def _geometry_array(regions: Any) -> NDArray[np.object_]:
             )
     if other.size:
         array[other] = decoded(array[other])
-    return array
-
-
-def _object_array(values: Iterable[Any]) -> NDArray[np.object_]:
-    if isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1:
-        return values
-    items = list(values)
-    array = np.empty(len(items), dtype=object)
-    array[:] = items
     return array
 
 

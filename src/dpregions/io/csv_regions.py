@@ -17,9 +17,9 @@ import numpy as np
 from dpregions.arrow_regions import RegionStream
 from dpregions.crs import read_crs
 from dpregions.errors import InputError
+from dpregions.geometries import decoded_text
 from dpregions.io import tables
 from dpregions.io.requests import Request
-from dpregions.regions import read_with
 
 if TYPE_CHECKING:
     import pyarrow
@@ -143,7 +143,7 @@ def _from_wkt(values: list[str | None]) -> list[bytes | None]:
     """Return WKB; None where text is no WKT, in silence."""
     import shapely
 
-    shapes = read_with(shapely.from_wkt, values)
+    shapes = decoded_text(values)
     with np.errstate(all="ignore"):  # GEOS compares NaN; numpy would warn of it
         return list(shapely.to_wkb(shapes))
 

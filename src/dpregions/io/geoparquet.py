@@ -28,7 +28,7 @@ def open_geoparquet(path: Path, request: Request) -> RegionStream:
 
     request.refuse_useless("GeoParquet")
     damaged = InputError(f"{path} is cut short, damaged or not Parquet")
-    file = attempt(lambda: pq.ParquetFile(path), arrow_errors(), damaged)
+    file = attempt(lambda: pq.ParquetFile(path, pre_buffer=False), arrow_errors(), damaged)
     schema = file.schema_arrow
     marked = stated_unit(schema.metadata)
     ids = request.id_columns(schema.names, marked)

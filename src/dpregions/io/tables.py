@@ -83,7 +83,7 @@ def opened(path: Path, columns: list[str] | None = None) -> Iterator[tuple[Any, 
     skipped = Skipped()
     try:
         if path.suffix in PARQUET:
-            with pq.ParquetFile(path) as file:
+            with pq.ParquetFile(path, pre_buffer=False) as file:
                 yield file, skipped
             return
         kinds = dict.fromkeys(columns or [], pa.string())
