@@ -341,7 +341,7 @@ def _ranked(users: pd.Series[Any]) -> tuple[Ints, Any]:
     order = _in_order(names)
     ranks = np.full(len(first) + 1, -1)  # the last one is that of no user
     ranks[there[order]] = np.arange(len(order))
-    return ranks[codes], names.take(order).array
+    return ranks[codes], names.take(order)
 
 
 def _in_order(names: pd.Series[Any]) -> Ints:
@@ -357,9 +357,9 @@ def _sort_key(name: Any) -> tuple[Any, ...]:
     if isinstance(name, str):
         return 1, str(name)
     kind = type(name).__name__
-    if isinstance(name, Integral):
+    if isinstance(name, Integral) and not isinstance(name, bool):
         return 0, _rounded(name), "", int(name)
-    if isinstance(name, Number):
+    if isinstance(name, Number) and not isinstance(name, bool):
         return 0, _rounded(name), kind, repr(name)
     return 2, kind, name.isoformat() if isinstance(name, date) else repr(name)
 
@@ -471,7 +471,7 @@ def _regions(table: _Table, recipe: _Recipe) -> geopandas.GeoDataFrame:
     x, y, codes, when, names = _usable(table, recipe)
     order, bounds, numbers = _groups(codes, when, recipe.gap)
     kept, offsets = _kept_fixes(x[order], y[order], bounds, recipe)
-    columns = {"user_id": names.take(codes[order][bounds[:-1]])}
+    columns = {"user_id": names.take(codes[order][bounds[:-1]]).reset_index(drop=True)}
     if recipe.unit == "trajectory":
         columns["trajectory"] = numbers
     regions = geopandas.GeoDataFrame(columns, geometry=_hulls(kept, offsets), crs=recipe.crs)

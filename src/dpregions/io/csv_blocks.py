@@ -35,11 +35,17 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 def column_names(path: Path, block: int = CSV_BLOCK) -> list[str]:
     """Return the names in the first line; bytes that are no UTF-8 become escapes."""
     with _opened(path) as file:
-        for data, _ in _whole_records(path, file, block, LONGEST_RECORD):
+        for data, dropped in _whole_records(path, file, block, LONGEST_RECORD):
             names, _ = _header(data)
+            if dropped:
+                break  # what comes next is a record
             if names:
                 return names
-    raise InputError(f"{path} is empty or cannot be read as .csv: there is no first line of names")
+    raise _nameless(path)
+
+
+def _nameless(path: Path) -> InputError:
+    return InputError(f"{path} is empty or cannot be read as .csv: no first line names its columns")
 
 
 def blocks(
@@ -61,6 +67,8 @@ def blocks(
         for data, dropped in _whole_records(path, file, block, longest):
             if turns is None:
                 names, end = _header(data)
+                if dropped:
+                    raise _nameless(path)
                 if not names:
                     continue
                 turns = np.array([columns.index(n) if n in columns else -1 for n in names])
@@ -131,8 +139,9 @@ def _whole_records(path: Path, file: Any, block: int, longest: int) -> Iterator[
     held: list[bytes] = []  # of a record that goes on
     dropping = False  # the record that goes on is too long
     state = _csv_frames.FIELD_START
-    data = file.read(max(block, len(_BYTE_ORDER_MARK))).removeprefix(_BYTE_ORDER_MARK)
-    while data:
+    more = file.read(max(block, len(_BYTE_ORDER_MARK)))
+    data = more.removeprefix(_BYTE_ORDER_MARK)
+    while more:
         raw = np.frombuffer(data, np.uint8)
         first, last, state = _csv_frames.frame(raw, state, ord(","), ord('"'))
         if state == _csv_frames.BROKEN:
@@ -149,7 +158,7 @@ def _whole_records(path: Path, file: Any, block: int, longest: int) -> Iterator[
             held, dropping = [], True
         elif rest:
             held.append(rest)
-        data = file.read(block)
+        more = data = file.read(block)
     if state == _csv_frames.IN_QUOTES:
         raise InputError(f"{path} is cut short: it ends within quotes")
     if held or dropping:

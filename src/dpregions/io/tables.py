@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpregions.arrow_regions import (
+    Kinds,
     arrow_errors,
     attempt,
     in_our_words,
@@ -128,15 +129,18 @@ def stream(path: Path, columns: Iterable[str]) -> Iterator[tuple[Any, int]]:
         return
     with _parquet(path) as file:
         batches = file.iter_batches(CHUNK_ROWS, columns=wanted)
-        for batch in in_our_words(batches, arrow_errors(), _damaged(path)):
+        for batch in in_our_words(batches, _parquet_errors(), _damaged(path)):
             yield batch, 0
 
 
 def _parquet(path: Path) -> Any:
     import pyarrow.parquet as pq
 
-    # Not pre-buffered: that would hold all of a file at once.
-    return attempt(lambda: pq.ParquetFile(path, pre_buffer=False), arrow_errors(), _damaged(path))
+    def opened() -> Any:
+        # Not pre-buffered: that would hold all of a file at once.
+        return pq.ParquetFile(path, pre_buffer=False)
+
+    return attempt(opened, _parquet_errors(), _damaged(path))
 
 
 def _schema(path: Path) -> Any:
@@ -147,7 +151,12 @@ def _schema(path: Path) -> Any:
         names = csv_blocks.column_names(path, CSV_BLOCK)
         return pa.schema([pa.field(name, pa.string()) for name in names])
     with _parquet(path) as file:
-        return attempt(lambda: file.schema_arrow, arrow_errors(), _damaged(path))
+        return attempt(lambda: file.schema_arrow, _parquet_errors(), _damaged(path))
+
+
+def _parquet_errors() -> Kinds:
+    """Return what a damaged Parquet file may end in: its names need be no UTF-8, for instance."""
+    return (*arrow_errors(), ValueError)
 
 
 def _damaged(path: Path) -> InputError:
