@@ -1,6 +1,7 @@
 """Readers: every user whole in one batch, bad lines skipped, figures in the report alone."""
 
 import gzip
+import os
 
 import numpy as np
 import pandas as pd
@@ -49,6 +50,13 @@ def test_tdrive_files_are_read_and_bad_lines_skipped(tdrive):
     assert fixes["user_id"].tolist() == ["10", "2", "2"]
     assert fixes["lon"].tolist() == [116.51, 116.36, 116.39]
     assert fixes["t"].iloc[1] == pd.Timestamp("2008-02-02 13:33:52")
+
+
+def test_files_whose_names_are_no_utf_8_are_different_users(tmp_path):
+    for name in (b"Jos\xe9.txt", b"Jos\xe8.txt", rb"Jos\xe9.txt"):
+        (tmp_path / os.fsdecode(name)).write_text("1,2008-02-02 15:36:08,116.51,39.92\n")
+    found = regions_from_batches(read_fixes(tmp_path), k=1, max_diameter=1, crs=32650)
+    assert found["user_id"].tolist() == [r"Jos\\xe9", r"Jos\xe8", r"Jos\xe9"]
 
 
 def test_the_report_has_the_exact_figures_and_says_that_they_are_not_private(tdrive):
