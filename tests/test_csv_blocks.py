@@ -165,9 +165,9 @@ def test_names_that_are_no_utf_8_are_escaped(tmp_path):
 
 @pytest.mark.parametrize("block", [1, 10, 64])
 def test_a_record_that_is_too_long_is_left_out_by_itself(tmp_path, block):
-    fitting, longer = b'"' + b"x" * 16 + b'",1', b'"' + b"\n" * 17 + b'",1'
+    fitting, longer, long = (b'"' + b"\n" * size + b'",1' for size in (16, 17, 45))
     for before in range(12):
-        rows = [b"1" * before + b",2", longer, b"3,4", fitting, longer, longer, b"5,6", longer]
+        rows = [b"1" * before + b",2", longer, b"3,4", fitting, long, longer, b"5,6", long]
         path = written(tmp_path / "a.csv", b"a,b\n" + b"\n".join(rows))
         found, left_out = rows_of(path, block=block, longest=len(fitting))
         assert [second for _, second in found] == [b"2", b"4", b"1", b"6"]
