@@ -14,6 +14,7 @@ import json
 import math
 import sqlite3
 import struct
+import warnings
 from decimal import Decimal
 from uuid import UUID
 
@@ -61,7 +62,7 @@ REGIONS = [
     shapely.MultiPolygon([shapely.box(0, 0, 1, 1), shapely.box(2, 2, 3, 3)]).wkb,
     shapely.Polygon([(0, 0), (3, 3), (3, 0), (0, 3)]).wkb,
     nested(3),
-    nested(100_000),
+    nested(1_000),
     curve(8),
     curve(10),
     curve(12),
@@ -81,7 +82,7 @@ WKT = [
     "point z (4.5 0.5 7)",
     "MULTIPOINT ((1 1), (5 5))",
     "GEOMETRYCOLLECTION (POINT (1 1), LINESTRING (2 2, 3 3))",
-    "GEOMETRYCOLLECTION (" * 50_000 + "POINT (1 1)" + ")" * 50_000,
+    "GEOMETRYCOLLECTION (" * 1_000 + "POINT (1 1)" + ")" * 1_000,
     "GEOMETRYCOLLECTION (CIRCULARSTRING EMPTY)",
     "CURVEPOLYGON EMPTY",
     "POLYGON ((0 0, 1 1, 1 0))",
@@ -237,7 +238,9 @@ def by_driver(suffix, dtype):
         )
         if not len(frame):
             return list(shapes)
-        frame.to_file(path)
+        with warnings.catch_warnings():  # of the writer
+            warnings.simplefilter("ignore")
+            frame.to_file(path)
         return dpr.open_regions(path)
 
     return read
@@ -313,7 +316,7 @@ IN_DEGREES = dpr.Grid.around(0.0, 0.0, side="1200km", cell_size="200km")
 
 
 @pytest.mark.parametrize("reader", READERS)
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_the_whole_is_the_sum_of_its_users(reader, data, tmp_path_factory, recwarn, capfd):
     read, users, no_ids, shapes = READERS[reader]

@@ -44,7 +44,8 @@ def test_the_file_holds_the_regions_of_the_library(fixes, tmp_path):
     assert result.exit_code == 0, result.output
     assert str(out) in result.stdout.replace("\n", "")
     found = load_regions(out)
-    expected = regions_from_fixes(pd.read_csv(fixes), k=20, max_diameter="2km", crs=32632)
+    table = pd.read_csv(fixes, dtype={"user_id": str})
+    expected = regions_from_fixes(table, k=20, max_diameter="2km", crs=32632)
     assert found["user_id"].tolist() == expected["user_id"].tolist()
     assert found.geometry.geom_equals(expected.geometry).all()
     assert found.crs == expected.crs
@@ -108,6 +109,29 @@ def test_nothing_counted_is_printed_unless_the_report_is_asked_for(fixes, tmp_pa
     result = json.loads(run(fixes, "-o", out, *RECIPE, "--report", "--json").stdout)
     assert result["report"]["label"] == "exact, not private, do not publish"
     assert result["report"]["wrong_places"] == 1
+
+
+def test_exchanged_columns_are_told_in_the_report_alone(fixes, tmp_path):
+    out = tmp_path / "regions.parquet"
+    table = pd.read_csv(fixes).assign(lat=116.4)
+    table.to_csv(fixes, index=False)
+    quiet = run(fixes, "-o", out, *RECIPE)
+    assert quiet.exit_code == 0
+    assert "may be swapped" not in quiet.output
+    assert load_regions(out).empty
+    told = run(fixes, "-o", out, *RECIPE, "--report")
+    assert "longitude and latitude may be swapped" in told.stdout
+    result = json.loads(run(fixes, "-o", out, *RECIPE, "--report", "--json").stdout)
+    assert result["report"]["swapped_axes_suspected"] is True
+
+
+def test_ids_of_other_bytes_than_utf_8_stay_apart_in_the_file(fixes, tmp_path):
+    out = tmp_path / "regions.parquet"
+    names = ["José", "Josè", r"Jos\xe9"]
+    lines = ["user_id,lon,lat", *(f"{name},9,48.5" for name in names)]
+    fixes.write_bytes("\n".join(lines).encode("latin-1"))
+    assert run(fixes, "-o", out, *RECIPE).exit_code == 0
+    assert load_regions(out)["user_id"].tolist() == [r"Jos\\xe9", r"Jos\xe8", r"Jos\xe9"]
 
 
 @pytest.mark.parametrize(

@@ -175,6 +175,10 @@ class TestObjects:
         whole = numbers(ODD)
         assert groups(numbers([ODD[i] for i in rows])) == groups([whole[i] for i in rows])
 
+    def test_a_column_of_a_frame_is_read_like_a_list(self):
+        column = pd.Series(np.array([*ODD, None], dtype=object)[:-1])
+        assert groups(numbers(column)) == groups(numbers(column.array)) == groups(numbers(ODD))
+
     def test_a_list_of_texts_is_read_as_fast_and_the_same(self):
         texts = ["a", "", "\ud800", "b", "\ud801", "a"]
         assert groups(numbers(texts)) == groups(numbers([*texts, 1])[:-1]) == [0, -1, 1, 2, 3, 0]

@@ -518,37 +518,6 @@ class TestRefused:
             assert "a line of names at the top?" in words
             assert "471" not in words
 
-    def test_a_table_of_text_that_is_no_wkt(self, tmp_path):
-        path = tmp_path / "x.csv"
-        path.write_text("user_id,geometry\n1,Main Street 471\n2,Side Street\n")
-        words = refused(path, crs=32632)
-        assert "holds no WKT" in words
-        assert "471" not in words
-
-    def test_a_table_whose_rows_all_have_too_many_fields(self, tmp_path):
-        path = tmp_path / "x.csv"
-        path.write_text("user_id,wkt\n" + "471,POLYGON ((1 2, 3 4, 5 6, 1 2))\n" * 3)
-        words = refused(path, crs=32632)
-        assert "must be in quotes" in words
-        assert "471" not in words
-        path.write_text("user_id,lon,lat\n471,9,0,48,5\n")
-        assert "decimals have points" in refused(path)
-
-    @pytest.mark.parametrize(
-        ("row", "options", "words"),
-        [
-            ('1,"9,0","48,5"', {}, "hold no numbers"),
-            ("1,east,north", {"crs": 32632}, "hold no numbers"),
-            ("1,500000,5372000", {}, "say of which CRS by crs="),
-            ("1,500000,5372000", {"crs": 4326}, "hold no degrees"),
-            ("1,48.5,139.7", {}, "if they are exchanged"),
-        ],
-    )
-    def test_a_table_of_places_that_are_none(self, row, options, words, tmp_path):
-        path = tmp_path / "x.csv"
-        path.write_text(f"user_id,lon,lat\n{row}\n{row}\n")
-        assert words in refused(path, **options)
-
     def test_a_geometry_column_that_is_none(self, folder, tmp_path):
         words = refused(folder / "city.parquet", InputTypeError, geometry="note")
         assert "geometry='note' holds" in words

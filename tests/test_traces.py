@@ -1,7 +1,7 @@
 """Readers: every user whole in one batch, bad lines skipped, figures in the report alone."""
 
 import gzip
-import io
+import os
 
 import numpy as np
 import pandas as pd
@@ -47,9 +47,16 @@ def test_tdrive_files_are_read_and_bad_lines_skipped(tdrive):
     fixes = all_of(reader)
     assert reader.format == "tdrive"
     assert list(fixes.columns) == ["user_id", "t", "lon", "lat"]
-    assert fixes["user_id"].tolist() == [2, 2, 10]
-    assert fixes["lon"].tolist() == [116.36, 116.39, 116.51]
-    assert fixes["t"].iloc[0] == pd.Timestamp("2008-02-02 13:33:52")
+    assert fixes["user_id"].tolist() == ["10", "2", "2"]
+    assert fixes["lon"].tolist() == [116.51, 116.36, 116.39]
+    assert fixes["t"].iloc[1] == pd.Timestamp("2008-02-02 13:33:52")
+
+
+def test_files_whose_names_are_no_utf_8_are_different_users(tmp_path):
+    for name in (b"Jos\xe9.txt", b"Jos\xe8.txt", rb"Jos\xe9.txt"):
+        (tmp_path / os.fsdecode(name)).write_text("1,2008-02-02 15:36:08,116.51,39.92\n")
+    found = regions_from_batches(read_fixes(tmp_path), k=1, max_diameter=1, crs=32650)
+    assert found["user_id"].tolist() == [r"Jos\\xe9", r"Jos\xe8", r"Jos\xe9"]
 
 
 def test_the_report_has_the_exact_figures_and_says_that_they_are_not_private(tdrive):
@@ -65,6 +72,9 @@ def test_the_report_has_the_exact_figures_and_says_that_they_are_not_private(tdr
         "wrong_fields": 3,
         "wrong_places": 3,
         "wrong_clocks": 2,
+        "latitudes": 8,
+        "off_the_globe": 1,
+        "swapped_axes_suspected": False,
     }
     for shown in (str(report), repr(report)):
         assert "exact, not private, do not publish" in shown
@@ -146,6 +156,11 @@ def fixes_table(n_users=7, n=40, seed=0, sort=True):
     return table.sort_values(order, ignore_index=True)
 
 
+def as_read(table, path):
+    """Return a table as its file gives it: the ids of CSV are text."""
+    return table if path.suffix == ".parquet" else table.astype({"user_id": str})
+
+
 def write(table, path):
     if path.suffix == ".parquet":
         table.to_parquet(path, index=False, row_group_size=11)
@@ -166,7 +181,8 @@ def test_each_user_is_whole_in_exactly_one_batch(tmp_path, monkeypatch, name, so
     assert sum(map(len, users)) == len(set().union(*users))
     key = ["user_id", "t", "lon"]
     found = pd.concat(batches).sort_values(key, ignore_index=True)
-    pd.testing.assert_frame_equal(found, table.sort_values(key, ignore_index=True))
+    expected = as_read(table, tmp_path / name).sort_values(key, ignore_index=True)
+    pd.testing.assert_frame_equal(found, expected)
     assert reader.report.lines == reader.report.kept == len(table)
     if batch == 9:
         assert max(map(len, batches)) < len(table)
@@ -216,15 +232,17 @@ def test_columns_may_have_other_names_and_seconds_and_no_time(tmp_path):
     names = {"user_id": "taxi", "lon": "x", "lat": "y", "t": "when"}
     path = write(seconds.rename(columns=names), tmp_path / "a.csv")
     found = all_of(read_fixes(path, user_id="taxi", lon="x", lat="y", time="when"))
-    pd.testing.assert_frame_equal(found, table)
+    pd.testing.assert_frame_equal(found, as_read(table, path))
     bare = write(table.drop(columns="t"), tmp_path / "bare.parquet")
     assert list(all_of(read_fixes(bare)).columns) == ["user_id", "lon", "lat"]
 
 
-def test_ids_that_are_not_plain_numbers_stay_text(tmp_path):
+def test_ids_of_csv_are_text_whatever_they_look_like(tmp_path):
     path = tmp_path / "a.csv"
-    path.write_text("user_id,lon,lat\n007,9,48\n12,9,48\n")
-    assert all_of(read_fixes(path))["user_id"].tolist() == ["007", "12"]
+    path.write_text("user_id,lon,lat\n7,9,48\n007,9,48\n12,9,48\n")
+    assert all_of(read_fixes(path))["user_id"].tolist() == ["7", "007", "12"]
+    path.write_text("user_id,lon,lat\n7,9,48\n12,9,48\n")
+    assert all_of(read_fixes(path))["user_id"].tolist() == ["7", "12"]
 
 
 def test_text_with_zones_and_dictionaries_are_read(tmp_path):
@@ -259,11 +277,25 @@ def test_progress_goes_from_low_to_one(tdrive):
     assert seen[-1] == 1
 
 
-def test_swapped_coordinates_are_said(tmp_path):
+def test_swapped_coordinates_are_said_in_the_report_alone(tmp_path):
     table = fixes_table().assign(lon=39.9, lat=116.4)
     reader = read_fixes(write(table, tmp_path / "a.csv"))
-    with pytest.raises(InputError, match=r"outside -90\.\.90.*swapped"):
-        list(reader)
+    assert list(reader) == []
+    assert reader.report.off_the_globe == reader.report.latitudes == len(table)
+    assert reader.report.as_dict()["swapped_axes_suspected"] is True
+    assert "longitude and latitude may be swapped" in str(reader.report)
+    table.loc[::2, "lat"] = 48.5
+    reader = read_fixes(write(table, tmp_path / "a.csv"))
+    assert len(all_of(reader)) == len(table) / 2
+    assert "swapped" not in str(reader.report)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_one_more_fix_off_the_globe_tips_nothing(tmp_path, suffix):
+    rows = pd.DataFrame({"user_id": ["ann", "bob"], "lon": 9.0, "lat": [48.5, 400.0]})
+    for bad in (rows, pd.concat([rows, rows[1:], rows[1:]])):
+        found = all_of(read_fixes(write(bad, tmp_path / f"a.{suffix}")))
+        assert found["user_id"].tolist() == ["ann"]
 
 
 def test_unusable_paths_and_options_are_clear_errors(tmp_path, tdrive):
@@ -300,8 +332,15 @@ def test_empty_files_alone_make_no_batch(tmp_path):
     (tmp_path / "1.txt").write_text("\n\n")
     reader = read_fixes(tmp_path)
     assert list(reader) == []
-    with pytest.raises(InputError, match="no fixes"):
-        regions_from_batches(reader, k=1, max_diameter=1, crs=32650)
+    for more, columns in (
+        ({}, ["user_id", "geometry"]),
+        ({"unit": "trajectory", "gap": "1h"}, ["user_id", "trajectory", "geometry"]),
+    ):
+        found = regions_from_batches(reader, k=1, max_diameter=1, crs=32650, **more)
+        assert found.empty
+        assert list(found.columns) == columns
+        assert found.crs == 32650
+        assert found.attrs == {"dpregions_unit": more.get("unit", "user")}
 
 
 def test_compressed_csv_is_a_table(tmp_path):
@@ -379,20 +418,51 @@ def test_times_of_every_type_are_read(tmp_path, kind):
     assert found["t"].dt.floor("D").tolist() == [pd.Timestamp("2008-02-02")]
 
 
-@pytest.mark.parametrize("kind", ["string_view", "uint64", "float16", "decimal128", "bool", "date"])
-def test_ids_of_every_plain_type_are_read(tmp_path, kind):
-    ids = {
-        "string_view": pa.array(["a", "b", "", None], pa.string()).cast(pa.string_view()),
-        "uint64": pa.array([2**63 + 1, 2**63 + 2, None, None], pa.uint64()),
-        "float16": pa.array(np.array([1, 2, np.nan, np.nan], np.float16)),
-        "decimal128": pa.array([1, 2, None, None]).cast(pa.decimal128(30, 2)),
-        "bool": pa.array([True, False, None, None]),
-        "date": pa.array([1, 2, None, None], pa.int32()).cast(pa.date32()),
-    }[kind]
-    table = pa.table({"user_id": ids, "lon": [9.0] * 4, "lat": [48.5] * 4})
+FAR = [2**31 - 1, -(2**31), 1, None]
+ID_COLUMNS = {
+    "string_view": pa.array(["a", "b", "", None], pa.string()).cast(pa.string_view()),
+    "dictionary": pa.array(["a", "b", "", None]).dictionary_encode(),
+    "bytes": pa.array([b"\xff", b"a\x00", b"a", b""], pa.binary()),
+    "fixed bytes": pa.array([b"\xff\x00", b"\x00\x00", b"ab", None], pa.binary(2)),
+    "uint64": pa.array([2**63 + 1, 2**63 + 2, None, None], pa.uint64()),
+    "decimal": pa.array([1, 2, None, None]).cast(pa.decimal128(30, 2)),
+    "bool": pa.array([True, False, None, None]),
+    "date": pa.array(FAR, pa.int32()).cast(pa.date32()),
+    "date in milliseconds": pa.array([86_400_000, 0, None, None]).cast(pa.date64()),
+    "timestamp": pa.array([2**62, 2**62 + 1, None, -(2**63)]).cast(pa.timestamp("us")),
+    "zoned": pa.array([2**62, 2**62 + 1, None, 5]).cast(pa.timestamp("ns", "Asia/Shanghai")),
+    "time": pa.array([1, 2, 3, None]).cast(pa.time64("ns")),
+    "duration": pa.array([1, 2, 2**63 - 1, None]).cast(pa.duration("ns")),
+}
+
+
+@pytest.mark.parametrize("batch", [1, 100])
+@pytest.mark.parametrize("kind", ID_COLUMNS)
+def test_ids_of_every_exact_type_are_read(tmp_path, kind, batch):
+    ids = ID_COLUMNS[kind]
+    ids = pa.concat_arrays([ids, ids[:1]])  # so that rows of one user lie apart
+    table = pa.table({"user_id": ids, "lon": [9.0] * 5, "lat": [48.5] * 5})
     pq.write_table(table, tmp_path / "a.parquet")
-    found = all_of(read_fixes(tmp_path / "a.parquet", batch_fixes=1))
-    assert found["user_id"].tolist() == ids[:2].to_pylist()
+    reader = read_fixes(tmp_path / "a.parquet", batch_fixes=batch)
+    found = regions_from_batches(reader, k=9, max_diameter="1km", crs=32632)
+    missing = {None, "", b""}
+    if kind == "timestamp":
+        missing.add(-(2**63))
+        ids = ids.cast(pa.int64())
+    if pa.types.is_temporal(ids.type):
+        ids = ids.cast(pa.int32() if kind == "date" else pa.int64())
+    assert len(found) == len(set(ids.to_pylist()) - missing)
+    assert reader.report.kept == sum(value not in missing for value in ids.to_pylist())
+
+
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()])
+@pytest.mark.parametrize("rows", [0, 2])
+def test_ids_declared_as_floats_are_refused_whatever_they_hold(tmp_path, kind, rows):
+    ids = pa.array(np.arange(rows, dtype=kind.to_pandas_dtype()), kind)
+    table = pa.table({"user_id": ids, "lon": [9.0] * rows, "lat": [48.5] * rows})
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(InputTypeError, match="no user's id: make it whole numbers or text"):
+        list(read_fixes(tmp_path / "a.parquet"))
 
 
 @pytest.mark.parametrize("sort", [True, False], ids=["sorted", "scattered"])
@@ -421,8 +491,8 @@ def test_ids_of_two_files_have_one_type_or_are_refused(tmp_path):
     ids("b.parquet", pa.int64())
     batches = list(read_fixes(tmp_path, batch_fixes=1))
     assert sum(part["user_id"].nunique() for part in batches) == 2
-    ids("b.parquet", pa.float64())
-    with pytest.raises(InputError, match=r"double in .*b\.parquet and int32 in .*a\.parquet"):
+    ids("b.parquet", pa.string())
+    with pytest.raises(InputError, match=r"int32 in .*a\.parquet and large_string in .*b\."):
         list(read_fixes(tmp_path))
 
 
@@ -456,16 +526,7 @@ def test_one_bad_row_changes_no_other_users_fixes(tmp_path_factory, good, bad, p
         path = folder / "a.csv"
         lines = ["user_id,t,lon,lat", *(",".join(map(str, row)) for row in rows)]
         path.write_text("\n".join(lines) + "\n")
-        found = pd.concat([pd.DataFrame({"user_id": [9]}), *read_fixes(path)])
-        return found[found["user_id"] != 9].to_numpy().tolist()
+        found = pd.concat([pd.DataFrame({"user_id": ["9"]}), *read_fixes(path)])
+        return found[found["user_id"] != "9"].to_numpy().tolist()
 
     assert others([*good[:place], bad, *good[place:]]) == others(good)
-
-
-def test_clean_text_is_read_whole_or_in_part():
-    text = "abc\u00e9" * 9
-    data = text.encode() + b"\xff"
-    assert tables._CleanText(io.BytesIO(data)).read().decode() == text + "\ufffd"
-    parts = tables._CleanText(io.BytesIO(data))
-    assert parts.read(4) + parts.read(-1) == (text + "\ufffd").encode()
-    assert parts.read() == parts.read(5) == b""

@@ -1,9 +1,10 @@
 """GPS fixes -> regions of frequent visitation: density mode, k nearest, diameter, hull.
 
 Owns what a table of fixes becomes. A region depends on its own user's fixes alone, and not on
-their order. Rows that cannot be used (NaN, no user, latitude 400) count for nothing, silently:
-what is refused is about the call or the table as a whole, and no message holds a number of
-fixes or users. The loops are in `_density.py`; files are read by `io/traces.py`.
+their order; which rows are one user's is the rule of `ids.py`. Rows that cannot be used (NaN, no
+user, latitude 400) count for nothing, silently, be they all there are: what is refused is about
+the call and the types of columns, and no message holds a number of fixes or users. The loops are
+in `_density.py`; files are read by `io/traces.py`.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import date
 from fractions import Fraction
 from itertools import pairwise
-from numbers import Integral
+from numbers import Integral, Number
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from dpregions.crs import crs_label, read_crs
 from dpregions.errors import CRSError, InputError, InputTypeError, PrivacyError
+from dpregions.ids import user_numbers
 from dpregions.lengths import positive_length
 from dpregions.readings import NO_TIME, microseconds_of, numbers_of
 from dpregions.units import UNIT_ATTRIBUTE
@@ -91,7 +94,8 @@ def regions_from_fixes(
     ----------
     fixes : DataFrame or GeoDataFrame
         One row a fix: columns `lon` and `lat` in degrees (WGS 84), or a geometry column of
-        points with its CRS. Rows that cannot be used are left out.
+        points with its CRS. Rows that cannot be used are left out, in silence: where columns
+        are exchanged, that may be all of them.
     k : int
         How many fixes make a region; all of them where a user has fewer.
     max_diameter : float or str
@@ -100,7 +104,8 @@ def regions_from_fixes(
         The projected CRS in which distances are measured and regions are returned, for
         instance ``grid.crs``.
     user_id, lon, lat, time : str
-        Names of columns. `time` is read for trajectories only.
+        Names of columns. `time` is read for trajectories only. Ids are whole numbers, text or
+        other values that are exactly equal or not: a column of floats is refused.
     unit : {"user", "trajectory"}
         Whose fixes make one region. A release of trajectories protects one trajectory.
     gap : str or timedelta, optional
@@ -122,15 +127,7 @@ def regions_from_fixes(
     'Polygon'
     """
     recipe = _recipe(k, max_diameter, crs, unit, gap, (user_id, lon, lat, time))
-    table = _read_table(fixes, recipe)
-    if not len(table.x):
-        raise InputError("fixes is an empty table: regions need at least one row")
-    if table.crs.is_geographic and mostly_off_the_globe(table.y):
-        raise InputError(
-            f"most latitudes lie outside -90..90: are longitude and latitude swapped? "
-            f"lon={lon!r} and lat={lat!r} name the columns, and points are (lon, lat)"
-        )
-    return _regions(table, recipe)
+    return _regions(_read_table(fixes, recipe), recipe)
 
 
 def regions_from_batches(
@@ -156,11 +153,11 @@ def regions_from_batches(
 
     recipe = _recipe(k, max_diameter, crs, unit, gap, ("user_id", "lon", "lat", "t"))
     parts = [_regions(_read_table(batch, recipe), recipe) for batch in batches]
-    if not parts:
-        raise InputError("no fixes: the files hold no line that can be used")
     parts = [part for part in parts if len(part)] or parts[:1]
+    if not parts:
+        return _regions(_no_fixes(recipe), recipe)
     if len({part["user_id"].dtype for part in parts}) > 1:
-        # As objects: whole numbers and fractions put together would make large ids equal.
+        # As objects, so that each id stays the value that it is.
         parts = [part.astype({"user_id": object}) for part in parts]
     regions = pd.concat(parts, ignore_index=True)
     codes, _ = _ranked(regions["user_id"])
@@ -171,12 +168,6 @@ def regions_from_batches(
     regions = regions.take(order).reset_index(drop=True)
     regions.attrs[UNIT_ATTRIBUTE] = unit
     return regions
-
-
-def mostly_off_the_globe(latitudes: Floats) -> bool:
-    """Say whether more than half of the latitudes, NaN apart, lie outside -90..90."""
-    known = latitudes[np.isfinite(latitudes)]
-    return bool(2 * np.count_nonzero(np.abs(known) > 90) > len(known))
 
 
 def on_the_globe(lon: Floats, lat: Floats) -> NDArray[np.bool_]:
@@ -274,6 +265,14 @@ def _read_table(fixes: Any, recipe: _Recipe) -> _Table:
     return _Table(users, x, y, crs, when)
 
 
+def _no_fixes(recipe: _Recipe) -> _Table:
+    import pandas as pd
+
+    none = np.zeros(0)
+    when = None if recipe.gap is None else none.astype(np.int64)
+    return _Table(pd.Series([], dtype=object), none, none, recipe.crs, when)
+
+
 def _column(fixes: pd.DataFrame, name: Any, argument: str) -> pd.Series[Any]:
     if not isinstance(name, str):
         raise InputTypeError(f"{argument} must name a column, got {name!r}")
@@ -297,8 +296,6 @@ def _points(fixes: geopandas.GeoDataFrame) -> tuple[Floats, Floats, CRS]:
     if geometry.crs is None:
         raise CRSError("fixes has no CRS: call set_crs, for example set_crs(4326) for lon/lat")
     kinds = shapely.get_type_id(geometry.array)
-    if np.any(kinds > 0) and not np.any(kinds == 0):
-        raise InputTypeError("fixes holds no point but other geometries: a fix is a point")
     x, y = np.full((2, len(kinds)), np.nan)
     points = (kinds == 0) & ~shapely.is_empty(geometry.array)
     places = np.asarray(geometry.array)[points]
@@ -325,36 +322,51 @@ def _usable(table: _Table, recipe: _Recipe) -> tuple[Floats, Floats, Any, Ints |
 def _ranked(users: pd.Series[Any]) -> tuple[Ints, Any]:
     """Return each row's user as a rank (-1 for none), and the users in order."""
     import pandas as pd
-    import pyarrow as pa
 
     if isinstance(users.dtype, pd.CategoricalDtype):
         ranks, names = _ranked(pd.Series(users.cat.categories))
         return np.append(ranks, -1)[users.cat.codes], names
+    codes = user_numbers(users, None, None)
+    assert codes is not None
+    rows = np.flatnonzero(codes >= 0)[::-1]
+    first = np.full(codes.max(initial=-1) + 1, -1)
+    first[codes[rows]] = rows  # backwards: what stays is the first row of each
+    there = np.flatnonzero(first >= 0)
+    names = users.iloc[first[there]]
+    order = _in_order(names)
+    ranks = np.full(len(first) + 1, -1)  # the last one is that of no user
+    ranks[there[order]] = np.arange(len(order))
+    return ranks[codes], names.take(order)
+
+
+def _in_order(names: pd.Series[Any]) -> Ints:
+    """Return the order of distinct users: numbers, then text, then others; or by their one type."""
+    if names.dtype == object:
+        keys = [_sort_key(name) for name in names]
+        return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
+    return np.asarray(names.array.argsort(), np.int64)
+
+
+def _sort_key(name: Any) -> tuple[Any, ...]:
+    """Return what any two users are compared by: never values of different kinds."""
+    if isinstance(name, str):
+        return 1, str(name)
+    kind = type(name).__name__
+    if isinstance(name, Integral) and not isinstance(name, bool):
+        return 0, _rounded(name), "", int(name)
+    if isinstance(name, Number) and not isinstance(name, bool):
+        return 0, _rounded(name), kind, repr(name)
+    return 2, kind, name.isoformat() if isinstance(name, date) else repr(name)
+
+
+def _rounded(number: Any) -> float:
+    """Return a real number's nearest float, infinite where there is none; 0 for others."""
     try:
-        codes, names = pd.factorize(users, sort=True)
-    except TypeError:
-        codes, names = _ranked_by_name(users)
-    except pa.ArrowException:
-        raise _no_ids() from None
-    return np.asarray(codes, np.int64), names
-
-
-def _ranked_by_name(users: pd.Series[Any]) -> tuple[Any, Any]:
-    """Return what `_ranked` does, for users of kinds that have no order."""
-    import pandas as pd
-
-    try:
-        codes, names = pd.factorize(users)
-    except TypeError:
-        raise _no_ids() from None
-    order = sorted(range(len(names)), key=lambda i: (type(names[i]).__name__, repr(names[i])))
-    return np.append(np.argsort(order), -1)[codes], names.take(order)
-
-
-def _no_ids() -> InputTypeError:
-    return InputTypeError(
-        "user_id must hold numbers or text, not lists or other values that cannot be compared"
-    )
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+    except (TypeError, ValueError):
+        return 0.0
 
 
 def _workers() -> int:
@@ -380,9 +392,9 @@ def _projected(x: Floats, y: Floats, source: CRS, target: CRS) -> tuple[Floats, 
     cuts = [slice(a, b) for a, b in pairwise(ends)]
     try:
         parts = _in_threads(part, cuts)
-    except ProjError as error:
+    except ProjError:
         raise CRSError(
-            f"fixes in {crs_label(source)} cannot be taken to {crs_label(target)}: {error}"
+            f"fixes in {crs_label(source)} cannot be taken to {crs_label(target)}"
         ) from None
     return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
 
@@ -454,7 +466,7 @@ def _regions(table: _Table, recipe: _Recipe) -> geopandas.GeoDataFrame:
     x, y, codes, when, names = _usable(table, recipe)
     order, bounds, numbers = _groups(codes, when, recipe.gap)
     kept, offsets = _kept_fixes(x[order], y[order], bounds, recipe)
-    columns = {"user_id": names.take(codes[order][bounds[:-1]])}
+    columns = {"user_id": names.take(codes[order][bounds[:-1]]).reset_index(drop=True)}
     if recipe.unit == "trajectory":
         columns["trajectory"] = numbers
     regions = geopandas.GeoDataFrame(columns, geometry=_hulls(kept, offsets), crs=recipe.crs)

@@ -272,6 +272,8 @@ def _codes(ids: Any, holds: str) -> NDArray[np.int64]:
 
     if isinstance(ids, pa.Array | pa.ChunkedArray):
         return _arrow_codes(ids, holds)
+    if isinstance(ids, pd.arrays.NumpyExtensionArray):
+        ids = ids.to_numpy()
     kind = ids.dtype
     if isinstance(kind, pd.CategoricalDtype):
         categories = _codes(kind.categories.array, holds)

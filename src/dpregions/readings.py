@@ -27,17 +27,77 @@ if TYPE_CHECKING:
 NO_TIME = np.iinfo(np.int64).min
 """Stands for a time that is missing or cannot be read, in microseconds; NaT as an integer."""
 
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE)
+# In which no two parts can take the same digits: long text is read in linear time.
+_NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE)
+
+_PLAIN_NUMBER = "^-?[0-9]{1,40}([.][0-9]{1,40})?$"
 
 _MICROSECONDS = {"D": 86_400_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
+
+
+def decoded(column: Any) -> Any:
+    """Return an Arrow column of text or bytes as text, null where it is empty or no UTF-8."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    raw = column.cast(pa.large_binary())
+    try:
+        text = raw.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        text = pa.array(map(_decoded, raw.to_pylist()), pa.large_string())
+    return pc.if_else(pc.greater(pc.binary_length(text), 0), text, None)
+
+
+def _decoded(value: bytes | None) -> str | None:
+    try:
+        return value if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def numbers_of_text(text: Any) -> Floats:
+    """Return an Arrow column of text as floats, NaN for what is no number."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        return text.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
+        plain = pc.match_substring_regex(text, _PLAIN_NUMBER)
+        numbers = pc.if_else(plain, text, None).cast(pa.float64()).to_numpy(zero_copy_only=False)
+    odd = np.isnan(numbers)
+    numbers = numbers.copy()
+    numbers[odd] = number_each(text.filter(pa.array(odd)).to_pylist())
+    return numbers
+
+
+def _values(column: pd.Series[Any]) -> list[Any]:
+    """Return a column's values as Python's; of Arrow's text those that are UTF-8."""
+    import pandas as pd
+    import pyarrow as pa
+
+    kind = column.dtype
+    if getattr(kind, "storage", "") != "pyarrow" and not isinstance(kind, pd.ArrowDtype):
+        return column.tolist()
+    stored = pa.chunked_array(column.array.__arrow_array__())
+    if pa.types.is_dictionary(stored.type):
+        stored = stored.cast(stored.type.value_type)
+    if pa.types.is_decimal(stored.type):
+        return stored.to_pylist()
+    if str(stored.type) in ("string", "large_string", "string_view"):
+        return decoded(stored.combine_chunks().cast(pa.large_string())).to_pylist()
+    return [None] * len(stored)
 
 
 def numbers_of(column: pd.Series[Any]) -> Floats:
     """Return a column as floats, NaN for what is no number."""
     import pandas as pd
 
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        known = numbers_of(pd.Series(column.cat.categories))
+        return np.append(known, np.nan)[column.cat.codes]
     if not pd.api.types.is_numeric_dtype(column.dtype):
-        return number_each(column)
+        return number_each(_values(column))
     return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
@@ -71,7 +131,7 @@ def microseconds_of(column: pd.Series[Any]) -> Ints:
     if pd.api.types.is_numeric_dtype(kind):
         return _microseconds_of_seconds(numbers_of(column))
     if not pd.api.types.is_datetime64_any_dtype(kind):
-        return _microseconds_of_each(column.tolist())
+        return _microseconds_of_each(_values(column))
     if isinstance(kind, pd.ArrowDtype):
         import pyarrow as pa
 

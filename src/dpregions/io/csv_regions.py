@@ -1,14 +1,15 @@
 """CSV tables of regions: a column of WKT, or a longitude and a latitude a row (a point).
 
-Read as leniently as tables of fixes: a row that is no region counts for nothing. A file whose
-first line names no columns is refused without quoting it: it may be a record.
+Each row is read by itself: one that is no region counts for nothing, and no row decides what
+becomes of another. A file whose first line names no columns is refused without quoting it: it
+may be a record.
 """
 
 from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator
-from itertools import chain
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +19,13 @@ from dpregions.arrow_regions import RegionStream
 from dpregions.crs import read_crs
 from dpregions.errors import InputError
 from dpregions.geometries import decoded_text
-from dpregions.io import tables
+from dpregions.io import csv_blocks, tables
 from dpregions.io.requests import Request
+from dpregions.readings import decoded
 
 if TYPE_CHECKING:
     import pyarrow
     from numpy.typing import NDArray
-    from pyproj import CRS
 
 WKT_NAMES = ("geometry", "geom", "wkt")
 PLACE_NAMES = (("lon", "lat"), ("longitude", "latitude"))
@@ -35,22 +36,26 @@ def open_csv(path: Path, request: Request) -> RegionStream:
     import pyarrow as pa
 
     request.refuse_useless("CSV", "lon", "lat")
-    with tables.opened(path) as (file, _):
-        names = list(file.schema.names)
+    names = csv_blocks.column_names(path, tables.CSV_BLOCK)
     wkt, places = _columns(path, names, request)
-    ids = [] if request.user_id is None else [_named(path, names, "user_id", request.user_id)]
-    fields = [*(pa.field(name, pa.string()) for name in ids), pa.field("geometry", pa.binary())]
+    ids = [_named(path, names, "user_id", name) for name in request.id_columns(None)]
     if "geometry" in ids:
         raise InputError(f"user_id={request.user_id!r} is the column of regions: name another")
-    schema = pa.schema(fields)
-    met = tables.Skipped()
+    fields = [pa.field(name, pa.large_string()) for name in ids]
+    schema = pa.schema([*fields, pa.field("geometry", pa.large_binary())])
+    met = _Met()
     batches = _batches(path, ids, places or [wkt or ""], schema, request, met)
-    # What the first chunk tells of the file is told when it is opened.
-    batches = chain([first for first in [next(batches, None)] if first], batches)
     carried = read_crs(4326) if places and request.crs is None else None
     stream = request.stream(batches, schema, ids, "geometry", carried)
-    stream.skipped_rows = lambda: met.count
+    stream.skipped_rows = lambda: met.left_out
     return stream
+
+
+@dataclass
+class _Met:
+    """What a reading met: exact, so for the curator's check alone."""
+
+    left_out: int = 0
 
 
 def _columns(path: Path, names: list[str], request: Request) -> tuple[str | None, list[str]]:
@@ -65,10 +70,11 @@ def _columns(path: Path, names: list[str], request: Request) -> tuple[str | None
     for name in WKT_NAMES:
         for there in names:
             if there.lower() == name:
-                return there, []
+                return _named(path, names, "geometry", there), []
     for pair in PLACE_NAMES:
         if all(name in names for name in pair):
-            return None, list(pair)
+            pairs = (("lon", pair[0]), ("lat", pair[1]))
+            return None, [_named(path, names, argument, name) for argument, name in pairs]
     raise InputError(
         f"{path}: its first line names no column of regions{_why(path)} Name the column of WKT "
         f"by geometry=, or those of places by lon= and lat="
@@ -102,31 +108,20 @@ def _batches(
     geometry: list[str],
     schema: pyarrow.Schema,
     request: Request,
-    met: tables.Skipped,
+    met: _Met,
 ) -> Iterator[pyarrow.RecordBatch]:
     import pyarrow as pa
 
     done, total = 0, path.stat().st_size
-    for chunk, skipped in tables.stream(path, [*ids, *geometry]):
-        met.count += skipped
-        if not done and skipped and not chunk.num_rows:
-            raise InputError(
-                f"{path}: its rows have more or fewer fields than its first line has names. Text "
-                f'with commas, such as WKT, must be in quotes ("), and decimals have points'
-            )
+    for chunk, left_out in tables.stream(path, [*ids, *geometry]):
+        met.left_out += left_out
         if len(geometry) == 2:
-            x, y = (tables.numbers(chunk[name]) for name in geometry)
-            if not done:
-                _refuse_no_places(path, geometry, x, y, request.crs)
-            wkb = _points(x, y)
+            wkb = _points(*(tables.numbers(chunk[name]) for name in geometry))
         else:
-            wkb = _from_wkt(chunk[geometry[0]].to_pylist())
-            if not done:
-                _refuse_no_wkt(path, geometry[0], wkb)
-        users = [pa.array([text or None for text in chunk[name].to_pylist()]) for name in ids]
-        users = [column.cast(pa.string()) for column in users]
+            wkb = _from_wkt(decoded(chunk[geometry[0]]).to_pylist())
+        users = [tables.texts_of(chunk[name]) for name in ids]
         done += chunk.nbytes
-        yield pa.record_batch([*users, pa.array(wkb, pa.binary())], schema=schema)
+        yield pa.record_batch([*users, pa.array(wkb, pa.large_binary())], schema=schema)
         request.show(0.99 * done / total)
     request.show(1.0)
 
@@ -146,30 +141,3 @@ def _from_wkt(values: list[str | None]) -> list[bytes | None]:
     shapes = decoded_text(values)
     with np.errstate(all="ignore"):  # GEOS compares NaN; numpy would warn of it
         return list(shapely.to_wkb(shapes))
-
-
-def _refuse_no_wkt(path: Path, name: str, wkb: list[bytes | None]) -> None:
-    """Refuse a column that cannot be one of WKT: nothing in its first chunk can be read."""
-    if all(value is None for value in wkb):
-        raise InputError(
-            f"geometry={name!r} of {path} holds no WKT, as far as its first rows tell: WKT is "
-            f"text such as POLYGON ((...)) or POINT (9 48.5)"
-        )
-
-
-def _refuse_no_places(
-    path: Path, names: list[str], x: NDArray[np.float64], y: NDArray[np.float64], crs: CRS | None
-) -> None:
-    """Refuse columns that cannot be those of places: nothing in the first chunk is one."""
-    columns = f"lon={names[0]!r} and lat={names[1]!r} of {path}"
-    if not np.any(np.isfinite(x) & np.isfinite(y)):
-        raise InputError(
-            f"{columns} hold no numbers, as far as the first rows tell: decimals have points, "
-            f"as in 48.5"
-        )
-    in_degrees = crs is None or (crs.is_geographic and crs.axis_info[0].unit_name == "degree")
-    if in_degrees and not np.any((np.abs(x) <= 180) & (np.abs(y) <= 90)):
-        raise InputError(
-            f"{columns} hold no degrees, as far as the first rows tell: if they are metres, say of "
-            f"which CRS by crs=, and if they are exchanged, exchange them"
-        )

@@ -28,8 +28,9 @@ def open_geoparquet(path: Path, request: Request) -> RegionStream:
 
     request.refuse_useless("GeoParquet")
     damaged = InputError(f"{path} is cut short, damaged or not Parquet")
-    file = attempt(lambda: pq.ParquetFile(path, pre_buffer=False), arrow_errors(), damaged)
-    schema = file.schema_arrow
+    kinds = (*arrow_errors(), ValueError)  # names of columns that are no text
+    file = attempt(lambda: pq.ParquetFile(path, pre_buffer=False), kinds, damaged)
+    schema = attempt(lambda: file.schema_arrow, kinds, damaged)
     marked = stated_unit(schema.metadata)
     ids = request.id_columns(schema.names, marked)
     geometry, carried = geometry_field(schema, request.geometry)

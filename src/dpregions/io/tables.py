@@ -1,23 +1,29 @@
-"""Parquet and CSV tables, in chunks of Arrow columns, read leniently.
+"""Parquet and CSV tables of fixes, in chunks of Arrow columns; each value is read by itself.
 
-Rows of wrong fields are skipped and counted, what is no number or time becomes null, bytes that
-are no text are replaced: a table is never refused for one of its rows, and no message quotes one.
-Each value is read by itself: whole columns are cast only where that gives the same.
+Rows of wrong fields are skipped and counted, what is no number or time becomes NaN, bytes that
+are no text become escapes in an id: a table is refused for its declared columns or its broken
+framing, never for one of its rows, and no message quotes one. Whole columns are cast only where
+that gives the same as value by value.
 """
 
 from __future__ import annotations
 
-import codecs
-import gzip
-import io
-import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpregions.arrow_regions import (
+    Kinds,
+    arrow_errors,
+    attempt,
+    in_our_words,
+    plain_column,
+    plain_type,
+)
 from dpregions.errors import InputError, InputTypeError
-from dpregions.readings import microseconds_of, microseconds_of_arrow, number_each
+from dpregions.ids import plain_text, refuse_kind
+from dpregions.io import csv_blocks
+from dpregions.readings import decoded, microseconds_of, microseconds_of_arrow, numbers_of_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,87 +31,10 @@ if TYPE_CHECKING:
 CHUNK_ROWS = 1 << 18
 """Rows of a Parquet file read at once."""
 
-CSV_BLOCK = 1 << 23
+CSV_BLOCK = csv_blocks.CSV_BLOCK
 """Bytes of a CSV file read at once."""
 
 PARQUET = (".parquet", ".pq")
-
-
-class Skipped:
-    """Tells the CSV parser to skip rows of wrong fields, and counts them."""
-
-    count = 0
-
-    def __call__(self, _: object) -> str:
-        """Count one more, and say skip."""
-        self.count += 1
-        return "skip"
-
-
-class _CleanText(io.RawIOBase):
-    """A file's bytes as valid UTF-8: where they are not, Arrow would give up on the file."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-        self._rest = b""
-        self._quotes, self._last = 0, b""
-
-    @property
-    def ends_in_quotes(self) -> bool:
-        """Whether what was read ends within quotes and within a line: the rest is missing."""
-        return self._quotes % 2 == 1 and self._last not in (b"\n", b"\r")
-
-    def read(self, size: int = -1) -> bytes:
-        """Return up to `size` bytes, none at the end; all that are left where it is negative."""
-        while size < 0 or len(self._rest) < size:
-            more = self._file.read(size)
-            self._rest += self._decode(more, final=not more).encode()
-            if not more:
-                break
-            self._quotes, self._last = self._quotes + more.count(b'"'), more[-1:]
-        size = len(self._rest) if size < 0 else size
-        head, self._rest = self._rest[:size], self._rest[size:]
-        return head
-
-    def readable(self) -> bool:
-        """Say yes."""
-        return True
-
-
-@contextmanager
-def opened(path: Path, columns: list[str] | None = None) -> Iterator[tuple[Any, Skipped]]:
-    """Open a Parquet file, or a CSV file whose columns (all, by default) are read as text."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-    from pyarrow import csv
-
-    skipped = Skipped()
-    try:
-        if path.suffix in PARQUET:
-            with pq.ParquetFile(path, pre_buffer=False) as file:
-                yield file, skipped
-            return
-        kinds = dict.fromkeys(columns or [], pa.string())
-        options = (
-            csv.ReadOptions(block_size=CSV_BLOCK),
-            csv.ParseOptions(invalid_row_handler=skipped),
-            csv.ConvertOptions(column_types=kinds, include_columns=columns),
-        )
-        openly = gzip.open if path.suffix.lower() == ".gz" else open
-        with openly(path, "rb") as file:
-            text = _CleanText(file)
-            with csv.open_csv(text, *options) as reader:
-                yield reader, skipped
-            if not file.read(1) and text.ends_in_quotes:
-                raise InputError(f"{path} is cut short: it ends within quotes")
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise InputError(f"{path} is cut short or damaged: its compression ends wrongly") from None
-    except (pa.ArrowMemoryError, pa.ArrowCancelled):
-        raise
-    except pa.ArrowException:
-        # Arrow's own message may quote a row.
-        raise InputError(f"{path} is empty or cannot be read as {path.suffix}") from None
 
 
 def column_types(path: Path, columns: dict[str, str]) -> dict[str, Any]:
@@ -120,13 +49,11 @@ def column_types(path: Path, columns: dict[str, str]) -> dict[str, Any]:
     """
     import pyarrow as pa
 
-    parquet = path.suffix in PARQUET
-    with opened(path) as (file, _):
-        schema = file.schema_arrow if parquet else file.schema
+    schema = _schema(path)
     # A Parquet file declares its names; what a CSV file has in their place may be a record.
     remedy = (
         f"there are {', '.join(schema.names)}"
-        if parquet
+        if path.suffix in PARQUET
         else "its first line does not name it: is there a header?"
     )
     types: dict[str, Any] = {}
@@ -138,18 +65,17 @@ def column_types(path: Path, columns: dict[str, str]) -> dict[str, Any]:
         if times == 0 and name != "t":
             raise InputError(f"{argument}={column!r} is no column of {path}: {remedy}")
         if times == 1:
-            kind = schema.field(column).type if parquet else pa.string()
-            types[name] = kind.value_type if pa.types.is_dictionary(kind) else kind
+            types[name] = plain_type(schema.field(column).type)
             if not _can_be(name, types[name]):
                 raise InputTypeError(
                     f"{argument}={column!r} of {path} holds {types[name]}, which is no "
                     f"{_MEANINGS[name]}"
                 )
-    return types
+    return {name: pa.large_string() if _is_text(t) else t for name, t in types.items()}
 
 
 _MEANINGS = {
-    "user_id": "user's id: make it numbers or text",
+    "user_id": "user's id: make it whole numbers or text",
     "lon": "longitude: make it numbers of degrees",
     "lat": "latitude: make it numbers of degrees",
     "t": "time: make it timestamps, text or Unix seconds",
@@ -161,7 +87,11 @@ def _can_be(name: str, kind: Any) -> bool:
     from pyarrow import types
 
     if name == "user_id":
-        return not types.is_nested(kind)
+        try:
+            refuse_kind(name, kind)
+        except InputTypeError:
+            return False
+        return True
     number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
     timely = name == "t" and (types.is_timestamp(kind) or types.is_date(kind))
     return bool(number or timely or _is_text(kind) or types.is_null(kind))
@@ -173,7 +103,7 @@ def id_type(kinds: dict[Path, Any]) -> Any:
 
     found = {str(kind): (kind, path) for path, kind in kinds.items() if not pa.types.is_null(kind)}
     distinct = [kind for kind, _ in found.values()]
-    if all(map(_is_text, distinct)):
+    if not distinct:
         return pa.large_string()
     if len(distinct) == 1:
         return distinct[0]
@@ -189,23 +119,48 @@ def id_type(kinds: dict[Path, Any]) -> Any:
 
 
 def stream(path: Path, columns: Iterable[str]) -> Iterator[tuple[Any, int]]:
-    """Yield a table in chunks of some of its columns, and the rows skipped since the last.
+    """Yield a table in chunks of some of its columns, and the rows left out of each.
 
-    Rows skipped at the end, maybe all there are, come with a chunk of no rows.
+    The columns of a CSV file are bytes. A chunk may have no rows.
     """
+    wanted = sorted(set(columns) & set(_schema(path).names))
+    if path.suffix not in PARQUET:
+        yield from csv_blocks.blocks(path, wanted, CSV_BLOCK)
+        return
+    with _parquet(path) as file:
+        batches = file.iter_batches(CHUNK_ROWS, columns=wanted)
+        for batch in in_our_words(batches, _parquet_errors(), _damaged(path)):
+            yield batch, 0
+
+
+def _parquet(path: Path) -> Any:
+    import pyarrow.parquet as pq
+
+    def opened() -> Any:
+        # Not pre-buffered: that would hold all of a file at once.
+        return pq.ParquetFile(path, pre_buffer=False)
+
+    return attempt(opened, _parquet_errors(), _damaged(path))
+
+
+def _schema(path: Path) -> Any:
+    """Return the names and Arrow types of a table's columns, as they are declared."""
     import pyarrow as pa
 
-    with opened(path) as (file, _):
-        there = (file.schema_arrow if path.suffix in PARQUET else file.schema).names
-    wanted = sorted(set(columns) & set(there))
-    before = 0
-    with opened(path, wanted) as (file, skipped):
-        parquet = path.suffix in PARQUET
-        for batch in file.iter_batches(CHUNK_ROWS, columns=wanted) if parquet else file:
-            yield batch, skipped.count - before
-            before = skipped.count
-        if skipped.count > before:
-            yield pa.RecordBatch.from_pylist([], file.schema), skipped.count - before
+    if path.suffix not in PARQUET:
+        names = csv_blocks.column_names(path, CSV_BLOCK)
+        return pa.schema([pa.field(name, pa.string()) for name in names])
+    with _parquet(path) as file:
+        return attempt(lambda: file.schema_arrow, _parquet_errors(), _damaged(path))
+
+
+def _parquet_errors() -> Kinds:
+    """Return what a damaged Parquet file may end in: its names need be no UTF-8, for instance."""
+    return (*arrow_errors(), ValueError)
+
+
+def _damaged(path: Path) -> InputError:
+    return InputError(f"{path} is empty or cannot be read as {path.suffix}")
 
 
 def standard(chunk: Any, columns: dict[str, str], ids: Any) -> pd.DataFrame:
@@ -222,62 +177,102 @@ def standard(chunk: Any, columns: dict[str, str], ids: Any) -> pd.DataFrame:
     """
     import pandas as pd
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     rows: dict[str, Any] = {}
     try:
-        # Nulls go before pandas sees them: it makes floats of whole numbers with a null.
-        users = _plain(chunk[columns["user_id"]]).cast(ids)
-        known = pc.invert(pc.is_null(users, nan_is_null=pa.types.is_floating(ids)))
-        if _is_text(ids):
-            known = pc.and_kleene(known, pc.not_equal(users, ""))
-        rows["user_id"] = users.filter(known).to_pandas()
+        users, known = users_of(chunk[columns["user_id"]], ids)
+        rows["user_id"] = users.to_pandas()
         for name, column in columns.items():
             if name != "user_id" and column in chunk.schema.names:
                 read = times if name == "t" else numbers
-                rows[name] = read(_plain(chunk[column]).filter(known))
+                rows[name] = read(chunk[column].filter(known))
     except pa.ArrowNotImplementedError:
         kinds = ", ".join(f"{name} {chunk.schema.field(name).type}" for name in chunk.schema.names)
         raise InputTypeError(f"columns of these types cannot be read: {kinds}") from None
     return pd.DataFrame(rows)
 
 
+def users_of(column: Any, ids: Any) -> tuple[Any, Any]:
+    """Return the ids there are as Arrow values that Python holds exactly, and which rows have one.
+
+    Text is itself, with escapes for bytes that are none; dates become timestamps, and other
+    times the whole numbers that they are stored as, since Python has no room for all of them.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = plain_column(column)
+    if _is_text(ids) or pa.types.is_binary(ids) or pa.types.is_large_binary(ids):
+        raw = column.cast(pa.large_binary())
+        known = pc.fill_null(pc.greater(pc.binary_length(raw), 0), False)
+        raw = raw.filter(known)
+        return (_texts(raw) if _is_text(ids) else raw), known
+    users = column.cast(ids)
+    known = users.is_valid()
+    if pa.types.is_temporal(ids):
+        users = users.cast(pa.timestamp("s")) if pa.types.is_date32(ids) else users
+        users = users.view(pa.int32() if pa.types.is_time32(ids) else pa.int64())
+        timely = pa.types.is_timestamp(ids) or pa.types.is_date(ids)
+        if timely:  # the least number is no time
+            known = pc.and_(known, pc.fill_null(pc.greater(users, -(2**63)), False))
+            unit = getattr(ids, "unit", "s" if pa.types.is_date32(ids) else "ms")
+            users = users.view(pa.timestamp(unit))
+    return users.filter(known), known
+
+
+def texts_of(column: Any) -> Any:
+    """Return a column of bytes as text, different for different bytes; null where it is empty."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    raw = column.cast(pa.large_binary())
+    return _texts(pc.if_else(pc.greater(pc.binary_length(raw), 0), raw, None))
+
+
+def _texts(raw: Any) -> Any:
+    """Return bytes as text by `plain_text`, at once where all are UTF-8 and none is escaped."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        text = raw.cast(pa.large_string())
+        if not pc.any(pc.match_substring(text, "\\x")).as_py():
+            return text
+    except pa.ArrowInvalid:
+        pass
+    found = raw.dictionary_encode()
+    named = [plain_text(value) for value in found.dictionary.to_pylist()]
+    return pa.array(named, pa.large_string()).take(found.indices)
+
+
 def _is_text(kind: Any) -> bool:
     return str(kind) in ("string", "large_string", "string_view")
-
-
-def _plain(column: Any) -> Any:
-    """Return a column without its dictionary, and text in the layout that all functions take."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    return column.cast(pa.large_string()) if str(column.type) == "string_view" else column
 
 
 def numbers(column: Any) -> Any:
     """Return a column as floats, NaN where it is none."""
     import pyarrow as pa
 
-    column = _plain(column)
-    try:
-        return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    except pa.ArrowInvalid:
-        return number_each(column.to_pylist())
+    column = plain_column(column)
+    if _is_text(column.type) or pa.types.is_binary(column.type):
+        return numbers_of_text(decoded(column))
+    return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
 
 def times(column: Any) -> Any:
     """Return times as datetime64; numbers, in text too, are Unix seconds."""
     import pyarrow as pa
 
-    column = _plain(column)
-    for kind in (pa.timestamp("us"), pa.float64()) if _is_text(column.type) else ():
-        # No text is both, so a column that can be cast whole is read as each value by itself.
-        try:
-            column = column.cast(kind)
-            break
-        except pa.ArrowInvalid:
-            continue
+    column = plain_column(column)
+    if _is_text(column.type) or pa.types.is_binary(column.type):
+        column = decoded(column)
+        for kind in (pa.timestamp("us"), pa.float64()):
+            # No text is both, so a column that can be cast whole is read as each value by itself.
+            try:
+                column = column.cast(kind)
+                break
+            except pa.ArrowInvalid:
+                continue
     timely = pa.types.is_timestamp(column.type) or pa.types.is_date(column.type)
     micro = microseconds_of_arrow(column) if timely else microseconds_of(column.to_pandas())
     return micro.view("M8[us]")

@@ -2,12 +2,13 @@
 
 Owns the owners' formats of T-Drive, GeoLife and Cabspotting, and Parquet and CSV tables. Reads
 in bounded memory: a batch, and the largest user. Bad lines (wrong fields, latitude 400, no
-clock or a wrong one) are skipped. How many is secret, so it is never logged or raised: it is
-in `ReadReport` alone, which says of itself that it is not private.
+clock or a wrong one) are skipped, each by itself. How many is secret, so it is never logged or
+raised: it is in `ReadReport` alone, which says of itself that it is not private.
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -18,15 +19,17 @@ import numpy as np
 
 from dpregions.errors import InputError, InputTypeError
 from dpregions.fixes import on_the_globe
+from dpregions.ids import plain_text
+from dpregions.io import csv_blocks
 from dpregions.io.tables import (
     PARQUET,
-    Skipped,
     column_types,
     id_type,
     numbers,
     standard,
     stream,
     times,
+    users_of,
 )
 
 if TYPE_CHECKING:
@@ -47,7 +50,8 @@ _TABLE_CLOCK = ("1980-01-06", "2100-01-01")  # GPS time began then
 class ReadReport:
     """What a reader met, exactly: for the curator's eyes.
 
-    `lines` are those of text files, headers and blank ones apart, or the rows of tables.
+    `lines` are those of text files, headers and blank ones apart, or the rows of tables. Of the
+    `latitudes` that are numbers, those `off_the_globe` lie outside -90..90.
     """
 
     files: int
@@ -57,14 +61,23 @@ class ReadReport:
     wrong_fields: int
     wrong_places: int
     wrong_clocks: int
+    latitudes: int
+    off_the_globe: int
+
+    @property
+    def swapped_axes_suspected(self) -> bool:
+        """Whether most latitudes are none, as where a table's columns are exchanged."""
+        return 2 * self.off_the_globe > self.latitudes
 
     def as_dict(self) -> dict[str, int | str]:
         """Return the figures under their label, for JSON."""
-        return {"label": NOT_PRIVATE, **asdict(self)}
+        suspected = {"swapped_axes_suspected": self.swapped_axes_suspected}
+        return {"label": NOT_PRIVATE, **asdict(self), **suspected}
 
     def __str__(self) -> str:
         skipped = self.lines - self.kept
         share = skipped / self.lines if self.lines else 0.0
+        hint = "\n  most latitudes lie outside -90..90: longitude and latitude may be swapped"
         return (
             f"Curator's report: {NOT_PRIVATE}\n"
             f"  files {self.files:,}, of which empty {self.empty_files:,}\n"
@@ -72,6 +85,7 @@ class ReadReport:
             f"    wrong fields {self.wrong_fields:,}\n"
             f"    wrong places {self.wrong_places:,}\n"
             f"    wrong clocks {self.wrong_clocks:,}"
+            f"{hint if self.swapped_axes_suspected else ''}"
         )
 
     __repr__ = __str__
@@ -179,11 +193,6 @@ class FixReader:
     def __iter__(self) -> Iterator[pd.DataFrame]:
         self._met = Counter(files=len(self._files))
         yield from (batch for batch in self._batches() if len(batch))
-        if 2 * self._met["off the globe"] > self._met["latitudes"]:
-            raise InputError(
-                "most latitudes lie outside -90..90: are longitude and latitude swapped? "
-                "Name a table's columns by lon=... and lat=..., or state the format"
-            )
 
     def _batches(self) -> Iterator[pd.DataFrame]:
         if self.format != "table":
@@ -206,9 +215,7 @@ class FixReader:
             yield pd.concat(parts, ignore_index=True)
 
     def _text_chunks(self, form: _TextFormat) -> Iterator[pd.DataFrame]:
-        owners: dict[Path, Any] = {path: _owner(path, self.format) for path in self._files}
-        if self.format == "tdrive" and all(map(_is_whole_number, owners.values())):
-            owners = {path: int(owner) for path, owner in owners.items()}
+        owners = {path: _owner(path, self.format) for path in self._files}
         done, total = 0, max(1, sum(path.stat().st_size for path in self._files))
         for path in sorted(self._files, key=lambda path: (owners[path], path)):
             data = path.read_bytes()
@@ -228,7 +235,6 @@ class FixReader:
                 rows = standard(chunk, self._columns, order.ids)
                 done += chunk.num_rows
                 wrong += chunk.num_rows - len(rows)
-                rows = rows.astype({"user_id": int} if order.numbered else {})
                 yield self._sound(rows, wrong, _TABLE_CLOCK, count=turn == 0)
                 self._show((turn + min(1.0, done / max(1, order.rows))) / passes)
 
@@ -255,7 +261,7 @@ class FixReader:
                 "wrong_clocks": int(np.count_nonzero(place & ~timely)),
                 "kept": int(np.count_nonzero(place & timely)),
                 "latitudes": len(finite),
-                "off the globe": int(np.count_nonzero(np.abs(finite) > 90)),
+                "off_the_globe": int(np.count_nonzero(np.abs(finite) > 90)),
             }
             self._met.update(figures)
         order = [name for name in ("user_id", "t", "lon", "lat") if name in rows]
@@ -264,16 +270,17 @@ class FixReader:
 
 @dataclass(frozen=True)
 class _Order:
-    """How tables are laid out: users' rows together or not, ids all whole numbers or not."""
+    """How tables are laid out: whether each user's rows lie together, and how many rows."""
 
     clustered: bool
-    numbered: bool
     rows: int
     ids: Any  # their Arrow type, one for all files
 
 
 def _survey(files: list[Path], columns: dict[str, str]) -> _Order:
     """Look through the users of tables once; holds each user's id, not the rows."""
+    import pyarrow as pa
+
     seen: set[Any] = set()
     last: Any = None
     clustered = True
@@ -281,16 +288,26 @@ def _survey(files: list[Path], columns: dict[str, str]) -> _Order:
     ids = id_type({path: column_types(path, columns)["user_id"] for path in files})
     for path in files:
         for chunk, _ in stream(path, [columns["user_id"]]):
-            known = standard(chunk, {"user_id": columns["user_id"]}, ids)["user_id"].to_numpy()
+            users, _ = users_of(chunk[columns["user_id"]], ids)
+            if pa.types.is_timestamp(users.type):  # whose values Python cannot all hold
+                users = users.view(pa.int64())
             n_rows += chunk.num_rows
-            changes = known[np.append(True, known[1:] != known[:-1])[: len(known)]]
-            for user in changes.tolist():
+            for user in _changes(users).to_pylist():
                 clustered = clustered and (user == last or user not in seen)
                 seen.add(user)
                 last = user
-    # A CSV file does not say whether its ids are numbers; a Parquet file does.
-    numbered = all(map(_is_whole_number, seen)) and not any(f.suffix in PARQUET for f in files)
-    return _Order(clustered, numbered, n_rows, ids)
+    return _Order(clustered, n_rows, ids)
+
+
+def _changes(users: Any) -> Any:
+    """Return the users without those who are the same as the one before."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not len(users):
+        return users
+    changed = pc.not_equal(users[1:], users[:-1])
+    return users.filter(pa.concat_arrays([pa.array([True]), changed]))
 
 
 def _whole_users(chunks: Iterable[pd.DataFrame], least: int) -> Iterator[pd.DataFrame]:
@@ -350,40 +367,25 @@ def _format_of(path: Path, stated: TraceFormat) -> str | None:
 
 
 def _owner(path: Path, format: str) -> str:
-    """Return whose fixes a text file holds."""
+    """Return whose fixes a text file holds, as text."""
+    name = path.stem
     if format == "geolife":
-        return (path.parent if path.parent.name != "Trajectory" else path.parent.parent).name
-    return path.stem.removeprefix("new_") if format == "cabspotting" else path.stem
-
-
-def _is_whole_number(text: Any) -> bool:
-    return (
-        isinstance(text, str)
-        and text.isascii()
-        and text.isdigit()
-        and len(text) <= 18
-        and str(int(text)) == text
-    )
+        name = (path.parent if path.parent.name != "Trajectory" else path.parent.parent).name
+    if format == "cabspotting":
+        name = name.removeprefix("new_")
+    return plain_text(os.fsencode(name))
 
 
 def _split(data: bytes, form: _TextFormat) -> tuple[pd.DataFrame, int]:
     """Return a text file's lines as rows of t, lon, lat, and how many had wrong fields."""
     import pandas as pd
-    import pyarrow as pa
     import pyarrow.compute as pc
-    from pyarrow import csv
 
-    # An empty file is no CSV file to Arrow, a blank line is.
-    data = data.decode("utf-8", "replace").encode() if data.strip() else b"\n"
-    skipped = Skipped()
-    table = csv.read_csv(
-        pa.BufferReader(data),
-        csv.ReadOptions(column_names=form.fields, block_size=len(data) + 1, use_threads=False),
-        csv.ParseOptions(delimiter=form.delimiter, quote_char=False, invalid_row_handler=skipped),
-        csv.ConvertOptions(column_types=dict.fromkeys(form.fields, pa.string())),
-    )
-    if "date" in form.fields:
-        day_and_hour = pc.binary_join_element_wise(table["date"], table["time"], " ")
-        table = table.append_column("t", day_and_hour)
-    rows = {"t": times(table["t"]), "lon": numbers(table["lon"]), "lat": numbers(table["lat"])}
-    return pd.DataFrame(rows), skipped.count
+    fields = list(form.fields)
+    options: dict[str, Any] = {"delimiter": form.delimiter, "quotes": False}
+    table, wrong = csv_blocks.split(data, fields, np.arange(len(fields)), **options)
+    when = table["date" if "date" in fields else "t"]
+    if "date" in fields:
+        when = pc.binary_join_element_wise(when, table["time"], b" ")
+    rows = {"t": times(when), "lon": numbers(table["lon"]), "lat": numbers(table["lat"])}
+    return pd.DataFrame(rows), wrong
