@@ -258,10 +258,9 @@ def duck(folder, ids, shapes):
     return dpr.open_regions(path, sql="FROM homes")
 
 
-def polars_series(folder, ids, shapes):
-    return polars.DataFrame(
-        {"user_id": polars.Series(ids, dtype=polars.String), "geometry": shapes}
-    )
+def polars_frame(folder, ids, shapes):
+    schema = {"user_id": polars.String, "geometry": polars.Binary}
+    return polars.DataFrame({"user_id": ids, "geometry": shapes}, schema=schema)
 
 
 SOUND = [shape for shape in REGIONS[:8] if shape is not None and shape != nested(3)][:3]
@@ -279,7 +278,7 @@ READERS = {
     "arrow, bytes": (arrow(pa.large_binary()), BYTES, [None, b""], REGIONS),
     "arrow, decimals": (arrow(pa.decimal128(38, 30 // 2)), EXACT[:1] + EXACT[2:], [None], REGIONS),
     "arrow, dates": (arrow(pa.date32()), DAYS, [None], REGIONS),
-    "polars": (polars_series, TEXTS, [None, ""], REGIONS),
+    "polars": (polars_frame, TEXTS, [None, ""], REGIONS),
     "GeoParquet, whole numbers": (parquet_of(pa.int64()), WHOLE, [None], REGIONS),
     "GeoParquet, text": (parquet_of(pa.string()), TEXTS, [None, ""], REGIONS),
     "GeoJSON": (geojson, [*NUMBERS, *TEXTS, *SURROGATES, [True]], [None, "", [], {}], GEOJSON),
@@ -316,7 +315,7 @@ IN_DEGREES = dpr.Grid.around(0.0, 0.0, side="1200km", cell_size="200km")
 
 
 @pytest.mark.parametrize("reader", READERS)
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_the_whole_is_the_sum_of_its_users(reader, data, tmp_path_factory, recwarn, capfd):
     read, users, no_ids, shapes = READERS[reader]
