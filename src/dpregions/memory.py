@@ -27,7 +27,7 @@ COMPONENT, BUCKET = 60, 250
 LOADED, LOADED_ENTRY, LOADED_BUCKET = 70, 100, 130
 """Bytes per component, per entry of its lists and per bucket of a release that is read."""
 
-BODY = 1200
+BODY = 700
 """Bytes per synthetic region that is made into a polygon."""
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from dpregions.catalogue_text import LIMIT as CATALOGUE_LIMIT
 from dpregions.errors import DPRegionsError, InputError, ReleaseFileError
 from dpregions.memory import LOADED, LOADED_ENTRY, refuse_beyond
-from dpregions.parquet_pages import claims_of
+from dpregions.parquet_pages import Claims, claims_of
 from dpregions.release_columns import (
     Columns,
     Entries,
@@ -57,7 +57,6 @@ SEAL = b"dpregions seal 1"
 _MAGIC = b"PAR1"
 _FOOTER_LIMIT = 3 << 23
 """Most bytes of a footer: the texts in it have limits of their own, 17 MiB together."""
-_MOST_GROUPS = 1 << 14
 _MOST_ENTRIES = 1 << 25
 _MOST_A_BYTE = 64
 """Most components, and most entries of lists, per byte of a file. Of releases that are 0 everywhere
@@ -255,14 +254,14 @@ def _read(raw: Any) -> tuple[Statement, Columns]:
     _footer_start(raw)  # no need to read all of what is no Parquet file
     raw.seek(0)
     data = raw.read()  # once: Arrow sees the very bytes that were checked
-    start = _check_seal(io.BytesIO(data))
+    claims = claims_of(data, *_check_seal(io.BytesIO(data)))
     limits = {"thrift_string_size_limit": _FOOTER_LIMIT, "pre_buffer": False}
-    limits["thrift_container_size_limit"] = _MOST_GROUPS
+    limits["thrift_container_size_limit"] = 1 << 14
     source = pa.BufferReader(data)
     metadata = pq.ParquetFile(source, **limits).metadata
     text, catalogue = _texts(metadata.metadata or {})
     fields = read_statement(text)
-    _check_claims(metadata, data, start)
+    _check_claims(claims, len(data))
     statement = parse_statement(fields)
     _check_schema(metadata, statement)
     file = pq.ParquetFile(
@@ -305,10 +304,10 @@ def _digest(file: Any, stop: int, resume: int) -> bytes:
     return digest.digest()
 
 
-def _check_seal(file: Any) -> int:
+def _check_seal(file: Any) -> tuple[int, int]:
     """Refuse a file whose bytes are not those that were written, before Arrow sees it.
 
-    Return where its seal begins.
+    Return where its seal begins and where its footer does.
     """
     footer = _footer_start(file)
     start = footer - len(SEAL) - hashlib.sha256().digest_size
@@ -318,7 +317,7 @@ def _check_seal(file: Any) -> int:
     sealed = file.read(footer - start - len(SEAL))
     if _digest(file, start, footer) != sealed:
         raise ReleaseFileError("its bytes do not fit its seal: it was damaged or altered")
-    return start
+    return start, footer
 
 
 def _texts(metadata: dict[bytes, bytes]) -> tuple[str, str | None]:
@@ -334,14 +333,11 @@ def _texts(metadata: dict[bytes, bytes]) -> tuple[str, str | None]:
     return found[STATEMENT].decode(), None if catalogue is None else catalogue.decode()
 
 
-def _check_claims(held: Any, data: bytes, stop: int) -> None:
+def _check_claims(claims: Claims, size: int) -> None:
     """Refuse more rows, entries or bytes than a file of its size, or this machine, can hold."""
-    most = _MOST_A_BYTE * len(data)
-    rows = held.num_rows
-    groups = [held.row_group(i) for i in range(held.num_row_groups)]
-    if not 0 < rows <= most or sum(group.num_rows for group in groups) != rows:
-        raise ReleaseFileError("it has more rows than a file of its size, or other ones")
-    claims = claims_of(held, data, stop)
+    rows, most = claims.rows, _MOST_A_BYTE * size
+    if not 0 < rows <= most:
+        raise ReleaseFileError("it has more rows than any release of its size")
     lists = {name: n for name, n in claims.values.items() if "." in name}
     if {n for name, n in claims.values.items() if name not in lists} != {rows}:
         raise ReleaseFileError("its columns are not as long as it has rows")

@@ -32,7 +32,7 @@ _NO_VERSION = 1_000_000
 _MOST_LEVELS = 16
 _MOST_BLOCK = 1 << 30
 _LONGEST_LINE = 500
-_DEEPEST_CRS, _LONGEST_CRS_TEXT, _MOST_BOUND = 20, 10_000, 2
+_DEEPEST_CRS, _LONGEST_CRS_TEXT = 20, 10_000
 _FRACTION = re.compile(rf"[0-9]{{1,{MOST_DIGITS}}}(/[0-9]{{1,{MOST_DIGITS}}})?")
 
 
@@ -208,6 +208,7 @@ def _grid(found: dict[str, Any]) -> Grid:
     try:
         grid = Grid.from_json(json.dumps(found))
         named = "" if grid.crs is None else crs_label(grid.crs) + unit_label(grid.crs)
+        grid.to_json()
     except CRSError:
         raise ReleaseFileError("its CRS is none that a grid may have") from None
     except RuntimeError:  # pyproj's own, which quotes what it read
@@ -221,27 +222,26 @@ def _check_projjson(crs: Any) -> None:
     """Refuse what no CRS of a grid is, before pyproj and PROJ's own parser see it.
 
     Of the CRSs in PROJ's database the deepest is of 9 levels and the longest text of 1,750
-    characters. What is bound to a transformation may not be bound again, level by level.
+    characters; what is bound to a transformation is never bound again.
     """
     # PROJJSON has a type; without one pyproj would read the fields as options of PROJ.
     if not (isinstance(crs, dict) and isinstance(crs.get("type"), str)):
         raise ReleaseFileError("its CRS is no PROJJSON")
-    level: list[Any] = [crs]
-    bound = 0
+    level: list[tuple[Any, bool]] = [(crs, False)]
     for _ in range(_DEEPEST_CRS):
-        inner: list[Any] = []
-        for value in level:
+        below: list[tuple[Any, bool]] = []
+        for value, bound in level:
             if isinstance(value, dict):
-                bound += value.get("type") == "BoundCRS"
-                inner += [*value.keys(), *value.values()]
+                binds = value.get("type") == "BoundCRS"
+                if binds and bound:
+                    raise ReleaseFileError("its CRS is bound to transformations twice over")
+                below += [(v, bound or binds) for v in (*value.keys(), *value.values())]
             elif isinstance(value, list):
-                inner += value
-            elif isinstance(value, str) and not (
-                value.isprintable() and len(value) <= _LONGEST_CRS_TEXT
-            ):
-                raise ReleaseFileError("its CRS has text that is no line of printable text")
-        level = inner
-    if level or bound > _MOST_BOUND:
+                below += [(v, bound) for v in value]
+            elif isinstance(value, str):
+                _one_line(value, "CRS", _LONGEST_CRS_TEXT)
+        level = below
+    if level:
         raise ReleaseFileError("its CRS is nested deeper than any is")
 
 
@@ -267,9 +267,9 @@ def _check_fields(
             raise ReleaseFileError(f"{what} has a {name} that is no {kind.__name__}")
 
 
-def _one_line(text: str, name: str) -> str:
+def _one_line(text: str, name: str, longest: int = _LONGEST_LINE) -> str:
     """Refuse text that would do more on a terminal than be read."""
-    if not text.isprintable() or len(text) > _LONGEST_LINE:
+    if not text.isprintable() or len(text) > longest:
         raise ReleaseFileError(f"its {name} is no line of printable text")
     return text
 
