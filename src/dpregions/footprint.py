@@ -24,6 +24,7 @@ from dpregions.buckets import Buckets, Footprints, refuse_too_many
 from dpregions.catalogue import catalogue
 from dpregions.errors import PrivacyError
 from dpregions.expectation import expected_buckets, mix_doubt
+from dpregions.grid import size_in_words
 from dpregions.hierarchy import (
     MIX,
     Hierarchy,
@@ -33,7 +34,6 @@ from dpregions.hierarchy import (
     row_sums,
     signed_fit,
 )
-from dpregions.grid import size_in_words
 from dpregions.memory import BUCKET, COMPONENT, refuse_beyond
 from dpregions.noise_law import variance
 from dpregions.privacy import Budget, Neighbours, NoiseSource, scale_for, sensitivity_factor

@@ -191,7 +191,9 @@ class Grid:
                 f"cell_size={self.cell_size} is too small beside coordinates up to {far}: "
                 f"neighbouring lines fall together; use larger cells or a nearer origin"
             )
-        refuse_beyond(COUNT * self.n_components, f"counting on {size_in_words(self)}", error=GridError)
+        refuse_beyond(
+            COUNT * self.n_components, f"counting on {size_in_words(self)}", error=GridError
+        )
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -1,14 +1,15 @@
 """How much memory work takes, by measured figures, and the refusal of what a machine does not hold.
 
-Every figure is the slope of a process's peak over sizes, rounded up; `benchmarks/memory.py` measures
-them again. Guards look at public sizes alone (components, buckets, bodies), and they stand before
-the debit: what is refused here costs no epsilon.
+Every figure is the slope of a process's peak over sizes, rounded up; `benchmarks/memory.py`
+measures them again. Guards look at public sizes alone (components, buckets, bodies), and they stand
+before the debit: what is refused here costs no epsilon.
 """
 
 from __future__ import annotations
 
 import math
 import os
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -24,8 +25,9 @@ PAPER = 90
 COMPONENT, BUCKET = 60, 250
 """Bytes per component and per bucket of a release by footprints, from counting to its file."""
 
-LOADED, LOADED_ENTRY, LOADED_BUCKET = 70, 100, 130
-"""Bytes per component, per entry of its lists and per bucket of a release that is read."""
+LOADED, LOADED_ENTRY, LOADED_BUCKET = 70, 50, 80
+"""Bytes per component, per entry of its lists and per bucket of a release that is read; per bucket
+and level 16 more."""
 
 BODY = 700
 """Bytes per synthetic region that is made into a polygon."""
@@ -98,10 +100,8 @@ def _limits(root: Path, path: str, name: str) -> list[float]:
     group = root / path.lstrip("/")
     found = []
     for folder in (group, *group.parents):
-        try:
-            found.append(float((folder / name).read_text()))  # "max" is no number
-        except (OSError, ValueError):
-            pass
+        with suppress(OSError, ValueError):  # "max" is no number
+            found.append(float((folder / name).read_text()))
         if folder == root:
             break
     return found

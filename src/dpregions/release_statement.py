@@ -33,6 +33,7 @@ _MOST_LEVELS = 16
 _MOST_BLOCK = 1 << 30
 _LONGEST_LINE = 500
 _DEEPEST_CRS, _LONGEST_CRS_TEXT = 20, 10_000
+_USUAL_CRS = "use one of the usual CRSs, such as EPSG:32632"
 _FRACTION = re.compile(rf"[0-9]{{1,{MOST_DIGITS}}}(/[0-9]{{1,{MOST_DIGITS}}})?")
 
 
@@ -81,6 +82,16 @@ def statement_of(release: Release) -> dict[str, Any]:
         "strategy": None if measured is None else _strategy_fields(measured.strategy),
         "ledger_entry": release.ledger_entry or NOT_RECORDED,
     }
+
+
+def refuse_unwritable(grid: Grid) -> None:
+    """Refuse a grid whose CRS no release file brings back: a release on it would be lost."""
+    try:
+        same = _grid(json.loads(grid.to_json())) == grid
+    except ReleaseFileError as error:
+        raise CRSError(f"a release file cannot keep the grid: {error}; {_USUAL_CRS}") from None
+    if not same:
+        raise CRSError(f"a release file cannot keep the grid's CRS; {_USUAL_CRS}")
 
 
 def canonical(statement: dict[str, Any]) -> str:

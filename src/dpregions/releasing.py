@@ -42,6 +42,7 @@ from dpregions.regions import (
     outlines_of,
     read_regions,
 )
+from dpregions.release_statement import refuse_unwritable
 from dpregions.releases import METHODS, Method, Release
 from dpregions.strategy import workload_sizes
 
@@ -195,6 +196,7 @@ class Terms:
         sizes = None if self.workload is None else workload_sizes(self.workload, self.grid)
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "bound", Bound.of(self.grid, self.max_diameter, self.oversize))
+        refuse_unwritable(self.grid)
         if self.method == "paper":  # footprints have a guard of their own, by buckets
             what = f"a release by the paper's method on {size_in_words(self.grid)}"
             refuse_beyond(PAPER * self.grid.n_components, what, error=GridError)
