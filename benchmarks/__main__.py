@@ -13,6 +13,7 @@ TITLES = {
     "euler": "Exact Euler histograms",
     "fixes": "From GPS fixes to regions",
     "isotonic": "Order-constrained fits",
+    "memory": "Peak memory beside the figures that guards go by",
     "coverage": "How often intervals hold the true count: study on exact data",
     "plan": "Errors predicted from public parameters, and measured on the synthetic city",
     "utility": "Errors by size: study on exact data, not a private release",

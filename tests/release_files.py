@@ -113,7 +113,8 @@ def forged(path, target, *, table=None, fields=None, catalogue=None, sum_anew=Tr
     text = found if isinstance(found, str) else json.dumps(found)
     known = pq.read_metadata(path).metadata[CATALOGUE.encode()].decode()
     metadata = {STATEMENT: text, CATALOGUE: catalogue or known} | options.pop("metadata", {})
-    with pq.ParquetWriter(target, table.schema, store_schema=False, **options) as writer:
+    options = {"use_dictionary": ["kind"], "store_schema": False} | options
+    with pq.ParquetWriter(target, table.schema, **options) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata(metadata)
     seal(target)

@@ -6,10 +6,11 @@ import json
 from fractions import Fraction
 
 import pytest
+from pyproj import CRS
 
 import dpregions as dpr
 from dpregions import release_file
-from dpregions.errors import ReleaseFileError
+from dpregions.errors import CRSError, ReleaseFileError
 from dpregions.release_columns import checksum_of, columns_of, release_of
 from dpregions.release_statement import canonical, parse_statement, statement_of
 from release_files import GRID, forged, made
@@ -97,8 +98,113 @@ def test_a_statement_that_cannot_be_is_refused(what, good, tmp_path):
         assert dpr.load(forged(path, tmp_path / "bad", fields=STATEMENTS[what])).grid == GRID
         return
     bad = forged(path, tmp_path / "bad", fields=STATEMENTS[what])
-    with pytest.raises(ReleaseFileError, match="bad"):
+    with pytest.raises(ReleaseFileError, match="bad") as caught:
         dpr.load(bad)
+    assert_harmless(caught.value)
+
+
+def assert_harmless(error):
+    """One line that a terminal only shows, without another library's error behind it."""
+    assert str(error).isprintable() and len(str(error)) < 1000
+    assert error.__suppress_context__ and error.__cause__ is None
+
+
+UTM = CRS.from_epsg(32632).to_json_dict()
+BOUND = CRS("+proj=utm +zone=32 +towgs84=1,2,3").to_json_dict()
+
+
+def bound(depth):
+    """A CRS bound to a transformation, bound to one again, so many times."""
+    made = BOUND
+    for _ in range(depth):
+        made = BOUND | {"source_crs": made}
+    return made
+
+
+def lists(depth):
+    made = []
+    for _ in range(depth):
+        made = [made]
+    return made
+
+
+CLEARS = "\x1b[2J"
+HOSTILE = {
+    "bound twice": bound(1),
+    "bound 300 times": bound(300),
+    "deep": UTM | {"remarks": lists(900)},
+    "a base that clears the screen": UTM | {"base_crs": UTM["base_crs"] | {"name": CLEARS}},
+    "a key that clears the screen": UTM | {CLEARS: 1},
+    "a type that clears the screen": UTM | {"type": CLEARS},
+    "an authority that rings": UTM | {"id": {"authority": "\a", "code": 1}},
+    "from right to left": UTM | {"name": "\u202eabc"},
+    "a lone surrogate": UTM | {"name": "\ud800"},
+    "huge": UTM | {"name": "x" * 300_000},
+    "a long name": UTM | {"name": "x" * 600},
+    "no name": {k: v for k, v in UTM.items() if k != "name"},
+    "no axes": UTM | {"coordinate_system": {"subtype": "Cartesian", "axis": []}},
+    "an odd code": UTM | {"id": {"authority": "E", "code": [1]}},
+    "a type alone": {"type": "ProjectedCRS"},
+    "WKT": f'PROJCS["{CLEARS}"]',
+    "options": "+init=epsg:32632",
+    "a file": "/etc/passwd",
+    "an address": "http://example.org/crs",
+    "a number": 32632,
+    "a list": [UTM],
+    "true": True,
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_hostile_crs_is_refused_in_one_harmless_line(what, good, tmp_path):
+    bad = forged(good[1], tmp_path / "bad", fields=nested("grid", "crs", value=HOSTILE[what]))
+    with pytest.raises(ReleaseFileError, match="CRS") as caught:
+        dpr.load(bad)
+    assert_harmless(caught.value)
+
+
+@pytest.mark.parametrize(
+    "crs",
+    [
+        "+proj=utm +zone=32 +towgs84=1,2,3",
+        "+proj=tmerc +ellps=airy +nadgrids=@none.gsb,null",
+        "EPSG:7405",
+        'ENGCRS["a plan",EDATUM["here"],CS[Cartesian,2],AXIS["x",east],AXIS["y",north],'
+        'LENGTHUNIT["metre",1]]',
+    ],
+)
+def test_a_crs_that_a_grid_may_have_reads_back(crs, tmp_path):
+    release = made(dpr.Grid(0, 0, 1, n_rows=4, n_cols=5, crs=crs))
+    release.save(tmp_path / "a")
+    assert dpr.load(tmp_path / "a").grid == release.grid
+
+
+def test_a_crs_that_no_file_brings_back_is_refused_before_the_debit(ledger):
+    ledger.create("city", 1, unit="record")
+    grid = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5, crs=UTM | {"name": CLEARS})
+    with pytest.raises(CRSError, match=r"a release file cannot keep .* use one of the usual"):
+        made(grid, private=True, ledger=ledger, dataset="city")
+    assert ledger.account("city").spent == 0
+
+
+@pytest.mark.parametrize("field", ["software_version", "noise", "ledger_entry", "unit", "method"])
+@pytest.mark.parametrize("text", [CLEARS, "\ud800", "\u202e", "a\nb", "\x9b2J", "\x7f"])
+def test_no_text_of_a_statement_reaches_a_terminal_unless_printable(field, text, good, tmp_path):
+    bad = forged(good[1], tmp_path / "bad", fields=change(**{field: f"none{text}"}))
+    with pytest.raises(ReleaseFileError) as caught:
+        dpr.load(bad)
+    assert_harmless(caught.value)
+
+
+def test_another_librarys_words_are_never_passed_on(good, monkeypatch):
+    def fails(*_):
+        raise RuntimeError(f"{CLEARS} canary")
+
+    monkeypatch.setattr(release_file, "release_of", fails)
+    with pytest.raises(ReleaseFileError, match=r"damaged \(it ends in RuntimeError\)") as caught:
+        dpr.load(good[1])
+    assert_harmless(caught.value)
+    assert "canary" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

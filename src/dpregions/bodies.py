@@ -15,6 +15,7 @@ import numpy as np
 from dpregions.errors import InputError
 from dpregions.grid import Grid
 from dpregions.lattice import STEPS
+from dpregions.memory import BODY, refuse_beyond
 
 if TYPE_CHECKING:
     import geopandas
@@ -70,22 +71,38 @@ class Bodies:
         the same step: the polygons have exactly the histogram `counts`.
         """
         import geopandas
-        import shapely
 
         _refuse_coarse_floats(grid)
+        n = int(self.times.sum())
+        refuse_beyond(
+            BODY * n,
+            f"making polygons of its {n:,} synthetic regions",
+            "ask the release for counts, or take its components instead",
+        )
+        shapes = np.empty(n, np.object_)
+        ends = np.cumsum(self.times)
+        for start in range(0, n, _BATCH):
+            at = np.arange(start, min(start + _BATCH, n))
+            shapes[at] = self._polygons(np.searchsorted(ends, at, side="right"), grid)
+        return geopandas.GeoDataFrame(geometry=shapes, crs=grid.crs)
+
+    def _polygons(self, which: NDArray[np.int64], grid: Grid) -> NDArray[np.object_]:
+        """Return the polygons of some bodies."""
+        import shapely
+
         c = self.catalogue
-        used = self.pattern.repeat(self.times)
+        used = self.pattern[which]
         sizes = np.diff(c.offsets)[used]
-        first = c.offsets[used]
         ends = np.cumsum(sizes)
-        vertex = np.arange(ends[-1] if ends.size else 0) - np.repeat(ends - sizes - first, sizes)
-        cell = np.stack([self.col.repeat(self.times), self.row.repeat(self.times)], axis=-1)
+        vertex = np.arange(ends[-1]) - np.repeat(ends - sizes - c.offsets[used], sizes)
+        cell = np.stack([self.col[which], self.row[which]], axis=-1)
         steps = c.xy[vertex] + np.repeat(cell * STEPS, sizes, axis=0)
         corner = np.array([grid.xmin, grid.ymin])
         line = corner + (steps >> 20) * grid.cell_size
         xy = line + ((steps & (STEPS - 1)) + 0.5) * (grid.cell_size / STEPS)
         rings = shapely.linearrings(xy, indices=np.repeat(np.arange(len(used)), sizes))
-        return geopandas.GeoDataFrame(geometry=shapely.polygons(rings), crs=grid.crs)
+        polygons: NDArray[np.object_] = shapely.polygons(rings)
+        return polygons
 
 
 def _refuse_coarse_floats(grid: Grid) -> None:

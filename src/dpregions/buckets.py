@@ -31,12 +31,15 @@ MOST_CELLS_WIDE = 24
 """Widest footprint: beyond, the catalogue of patterns no longer fits a usual machine."""
 
 
-def refuse_too_many(side: int, n_rows: int, n_cols: int) -> None:
-    """Refuse a grid with too many buckets, or too wide ones, before anything is made for it."""
+def refuse_too_many(side: int, n_rows: int, n_cols: int) -> int:
+    """Refuse a grid with too many buckets, or too wide ones, before anything is made for it.
+
+    Return how many it has where letters are sizes.
+    """
     tall, wide = min(side, n_rows), min(side, n_cols)
     n = (tall * n_rows - tall * (tall - 1) // 2) * (wide * n_cols - wide * (wide - 1) // 2)
     if n <= LIMIT and side <= MOST_CELLS_WIDE:
-        return
+        return n
     limit = (
         f"{n:,} buckets, more than {LIMIT:,}"
         if n > LIMIT

@@ -18,7 +18,8 @@ import numpy as np
 
 from dpregions.crs import degrees_remedy
 from dpregions.errors import InputError, InputTypeError
-from dpregions.grid import Grid, check_grid, memory_bytes
+from dpregions.grid import Grid, check_grid
+from dpregions.memory import memory_bytes
 from dpregions.queries import (
     checked_rectangle,
     select,
@@ -270,6 +271,9 @@ def _histogram(
 
 
 def n_workers(grid: Grid) -> int:
-    """Return how many threads to use: the cores, while their histograms fit in memory."""
-    room = memory_bytes() / (32 * grid.n_components)
+    """Return how many threads to use: the cores, while their histograms take a quarter of memory.
+
+    Each worker has one of 8 bytes per component; one always fits where the grid does.
+    """
+    room = memory_bytes() / (4 * 8 * grid.n_components)
     return max(1, min(os.cpu_count() or 1, int(min(room, 1024))))

@@ -27,6 +27,7 @@ from dpregions.errors import CRSError, InputError, InputTypeError, PrivacyError
 from dpregions.ids import user_numbers
 from dpregions.lengths import positive_length
 from dpregions.readings import NO_TIME, microseconds_of, numbers_of
+from dpregions.unforeseen import foreseen, foreseen_items
 from dpregions.units import UNIT_ATTRIBUTE
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 FixUnit = Literal["user", "trajectory"]
 """Whose fixes make one region."""
+
+_READING = "reading the fixes"
 
 _ON_EARTH = 1e9
 """Projected coordinates beyond this are no places, and their squares would lose digits."""
@@ -127,7 +130,7 @@ def regions_from_fixes(
     'Polygon'
     """
     recipe = _recipe(k, max_diameter, crs, unit, gap, (user_id, lon, lat, time))
-    return _regions(_read_table(fixes, recipe), recipe)
+    return foreseen(lambda: _regions(_read_table(fixes, recipe), recipe), _READING)
 
 
 def regions_from_batches(
@@ -152,7 +155,8 @@ def regions_from_batches(
     import pandas as pd
 
     recipe = _recipe(k, max_diameter, crs, unit, gap, ("user_id", "lon", "lat", "t"))
-    parts = [_regions(_read_table(batch, recipe), recipe) for batch in batches]
+    made = (_regions(_read_table(batch, recipe), recipe) for batch in batches)
+    parts = list(foreseen_items(made, _READING))
     parts = [part for part in parts if len(part)] or parts[:1]
     if not parts:
         return _regions(_no_fixes(recipe), recipe)

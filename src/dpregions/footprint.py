@@ -24,6 +24,7 @@ from dpregions.buckets import Buckets, Footprints, refuse_too_many
 from dpregions.catalogue import catalogue
 from dpregions.errors import PrivacyError
 from dpregions.expectation import expected_buckets, mix_doubt
+from dpregions.grid import size_in_words
 from dpregions.hierarchy import (
     MIX,
     Hierarchy,
@@ -33,9 +34,10 @@ from dpregions.hierarchy import (
     row_sums,
     signed_fit,
 )
+from dpregions.memory import BUCKET, COMPONENT, refuse_beyond
 from dpregions.noise_law import variance
 from dpregions.privacy import Budget, Neighbours, NoiseSource, scale_for, sensitivity_factor
-from dpregions.strategy import Strategy, choose
+from dpregions.strategy import Strategy, choose, n_affordable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -152,8 +154,11 @@ class Terms:
         first, rest = budget.split(share, 1 - share)
         side = min(bound.k + 1, max(grid.shape))
         _refuse_hopeless(first, factor, bound)
-        refuse_too_many(side, *grid.shape)
-        return cls(first, rest, factor, catalogue(side, bound.steps))
+        n_sizes = refuse_too_many(side, *grid.shape)
+        known = catalogue(side, bound.steps)
+        # Whether shapes are measured is decided after the debit: both must fit before it.
+        _refuse_beyond_memory(grid, max(n_sizes, n_affordable(known, *grid.shape)))
+        return cls(first, rest, factor, known)
 
     def strategy(
         self, n_regions: float, grid: Grid, sizes: list[tuple[int, int]] | None = None
@@ -217,6 +222,16 @@ def measure(
         if i != 0
     }
     return {0: total, **noisy}
+
+
+def _refuse_beyond_memory(grid: Grid, n_buckets: int) -> None:
+    """Refuse more buckets and components than this machine holds."""
+    refuse_beyond(
+        COMPONENT * grid.n_components + BUCKET * n_buckets,
+        f"a release by footprints on {size_in_words(grid)} with {n_buckets:,} buckets",
+        "use larger cells, a smaller area or a smaller max_diameter",
+        PrivacyError,
+    )
 
 
 def _refuse_hopeless(share: Budget, factor: int, bound: Bound) -> None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import warnings
 from dataclasses import dataclass, field
@@ -28,13 +27,14 @@ from dpregions.crs import crs_label, projected_crs, utm_zone
 from dpregions.errors import DPRegionsWarning, GridError, InputError, InputTypeError
 from dpregions.lattice import LATTICE_BITS, REACH, STEPS, axis_range, axis_ranges, steps
 from dpregions.lengths import exact, positive_length
+from dpregions.memory import COUNT, refuse_beyond
 
 if TYPE_CHECKING:
     import geopandas
     from numpy.typing import ArrayLike, NDArray
     from pyproj import CRS
 
-__all__ = ["LATTICE_BITS", "REACH", "STEPS", "Grid", "Kind", "check_grid", "memory_bytes"]
+__all__ = ["LATTICE_BITS", "REACH", "STEPS", "Grid", "Kind", "check_grid", "size_in_words"]
 
 Kind = Literal["faces", "edges", "vertices"]
 
@@ -191,14 +191,9 @@ class Grid:
                 f"cell_size={self.cell_size} is too small beside coordinates up to {far}: "
                 f"neighbouring lines fall together; use larger cells or a nearer origin"
             )
-        n_bytes = 8 * self.n_components
-        # The counts, what a build adds up in, and the table that queries read.
-        if 3 * n_bytes > (memory := memory_bytes()):
-            raise GridError(
-                f"a grid of {self.n_rows} x {self.n_cols} cells has {self.n_components:,} "
-                f"components, three times {n_bytes / 2**30:,.1f} GiB to count on, and this machine "
-                f"has {memory / 2**30:,.1f} GiB of memory: use larger cells or a smaller area"
-            )
+        refuse_beyond(
+            COUNT * self.n_components, f"counting on {size_in_words(self)}", error=GridError
+        )
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -391,20 +386,17 @@ class Grid:
         return f"Grid({fields}, n_rows={self.n_rows}, n_cols={self.n_cols}{crs})"
 
 
+def size_in_words(grid: Grid) -> str:
+    """Return how large a grid is, for a message."""
+    return f"a grid of {grid.n_rows} x {grid.n_cols} cells ({grid.n_components:,} components)"
+
+
 def check_grid(grid: object) -> None:
     """Refuse what is no `Grid`, where one is needed."""
     if not isinstance(grid, Grid):
         raise InputTypeError(
             f"grid must be a Grid, got {type(grid).__name__}: the order is (regions, grid, ...)"
         )
-
-
-def memory_bytes() -> float:
-    """Return the machine's memory, infinite where it does not tell."""
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, ValueError, OSError):
-        return math.inf
 
 
 def _fraction(text: object) -> Fraction | None:

@@ -19,9 +19,11 @@ from dpregions.catalogue_text import catalogue_from_text, catalogue_to_text
 from dpregions.errors import InputError, ReleaseFileError
 from dpregions.footprint import Measurements, measurements_of
 from dpregions.hierarchy import MIX, Hierarchy
+from dpregions.memory import LOADED, LOADED_BUCKET, LOADED_ENTRY, refuse_beyond
 from dpregions.privacy import euler_sensitivity, scale_for
 from dpregions.release_statement import Statement, canonical
 from dpregions.releases import Release
+from dpregions.strategy import n_affordable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
 
 _EXACT = 1 << 53
 """Whole numbers up to this are floats."""
+
+
+class TooLargeError(ReleaseFileError):
+    """The release may be whole, but is more than this machine holds."""
 
 
 class Entries(NamedTuple):
@@ -131,7 +137,7 @@ def checksum_of(statement: dict[str, Any], columns: Columns) -> str:
 
     def add_array(name: str, values: NDArray[Any]) -> None:
         little = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
-        add(f"{name} {little.dtype.str}", little.tobytes())
+        add(f"{name} {little.dtype.str}", little.view(np.uint8).data)
 
     rest = {name: value for name, value in statement.items() if name != "checksum"}
     add("statement", canonical(rest).encode())
@@ -225,10 +231,26 @@ def _bodies(entries: Entries, known: Catalogue, grid: Grid, counts: NDArray[np.i
     return bodies
 
 
+def _refuse_buckets(known: Catalogue, strategy: Strategy, grid: Grid, n_entries: int) -> None:
+    """Refuse more buckets than any release has, or than this machine holds."""
+    n = refuse_too_many(known.side, *grid.shape)
+    if strategy.alphabet == "patterns":
+        n = n_affordable(known, *grid.shape)
+        if not n:
+            raise ReleaseFileError("it has more patterns than were ever measured on its grid")
+    buckets = (LOADED_BUCKET + 16 * len(strategy.levels)) * n
+    refuse_beyond(
+        buckets + LOADED * grid.n_components + LOADED_ENTRY * n_entries,
+        f"reading this release with {n:,} buckets",
+        "read it on a larger one",
+        TooLargeError,
+    )
+
+
 def _measurements(entries: Entries, known: Catalogue, statement: Statement) -> Measurements:
     grid, strategy = statement.grid, statement.strategy
     assert strategy is not None
-    refuse_too_many(known.side, *grid.shape)
+    _refuse_buckets(known, strategy, grid, len(entries.row))
     tree = Hierarchy.of(Buckets.of(known, strategy.alphabet, *grid.shape), strategy.levels)
     for coarse, fine, up in zip(tree.part, tree.part[1:], tree.parent, strict=False):
         if not np.array_equal(up[fine], coarse):

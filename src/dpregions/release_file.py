@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,16 @@ import numpy as np
 
 from dpregions.catalogue_text import LIMIT as CATALOGUE_LIMIT
 from dpregions.errors import DPRegionsError, InputError, ReleaseFileError
-from dpregions.release_columns import Columns, Entries, checksum_of, columns_of, release_of
+from dpregions.memory import LOADED, LOADED_ENTRY, refuse_beyond
+from dpregions.parquet_pages import Claims, claims_of
+from dpregions.release_columns import (
+    Columns,
+    Entries,
+    TooLargeError,
+    checksum_of,
+    columns_of,
+    release_of,
+)
 from dpregions.release_statement import LIMIT as STATEMENT_LIMIT
 from dpregions.release_statement import (
     NewerFormatError,
@@ -34,6 +43,7 @@ from dpregions.whole_files import replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
     from numpy.typing import NDArray
 
     from dpregions.grid import Grid
@@ -45,8 +55,12 @@ STATEMENT, CATALOGUE = "dpregions", "dpregions_catalogue"
 KINDS = ("face", "edge", "vertex")
 SEAL = b"dpregions seal 1"
 _MAGIC = b"PAR1"
-_FOOTER_LIMIT = 1 << 26
+_FOOTER_LIMIT = 3 << 23
+"""Most bytes of a footer: the texts in it have limits of their own, 17 MiB together."""
 _MOST_ENTRIES = 1 << 25
+_MOST_A_BYTE = 64
+"""Most components, and most entries of lists, per byte of a file. Of releases that are 0 everywhere
+18 were measured, on grids 64 cells wide: the columns row and col take most of such a file."""
 _ENTRY_TYPES = {
     "bodies": {"pattern": np.int32, "times": np.int64},
     "measured": {"level": np.int16, "group": np.int32, "value": np.int64},
@@ -136,28 +150,30 @@ def checksum(release: Release) -> str:
 @contextmanager
 def _refusing(path: Path) -> Iterator[None]:
     """Turn whatever a bad file sets off into one error that names the file and the remedy."""
-    import pyarrow as pa
-
     remedy = "get the file anew from whoever released it"
     try:
         yield
-    except NewerFormatError as error:
-        raise ReleaseFileError(f"{path}: {error}") from None
+        return
+    except (NewerFormatError, TooLargeError) as error:
+        found = f"{path}: {error}"
     except _ForeignFileError as error:
-        raise ReleaseFileError(
+        found = (
             f"{path} is no release file: {error}. Regions become a release by 'dpregions release'; "
             f"if it was one, {remedy}"
-        ) from None
+        )
     except ReleaseFileError as error:
-        raise ReleaseFileError(f"{path} is not a whole release: {error}; {remedy}") from None
+        found = f"{path} is not a whole release: {error}; {remedy}"
     except DPRegionsError as error:
-        raise ReleaseFileError(f"{path} is not a whole release ({error}); {remedy}") from None
-    except (pa.ArrowException, OSError, ValueError, TypeError, LookupError) as error:
-        first = (str(error).splitlines() or [""])[0][:200]
-        raise ReleaseFileError(f"{path} is damaged ({first}); {remedy}") from error
-    except (ArithmeticError, MemoryError, RecursionError) as error:
-        what = type(error).__name__
-        raise ReleaseFileError(f"{path} is damaged (it ends in {what}); {remedy}") from error
+        found = f"{path} is not a whole release ({error}); {remedy}"
+    except Exception as error:
+        # Other libraries quote what they read, and a file may hold anything: the type alone.
+        found = f"{path} is damaged (it ends in {type(error).__name__}); {remedy}"
+    raise ReleaseFileError(_readable(found)) from None
+
+
+def _readable(text: str) -> str:
+    """Return one line of text with nothing in it that a terminal would act on."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _layout(grid: Grid) -> dict[str, NDArray[Any]]:
@@ -238,15 +254,16 @@ def _read(raw: Any) -> tuple[Statement, Columns]:
     _footer_start(raw)  # no need to read all of what is no Parquet file
     raw.seek(0)
     data = raw.read()  # once: Arrow sees the very bytes that were checked
-    _check_seal(io.BytesIO(data))
-    limits = {"thrift_string_size_limit": _FOOTER_LIMIT, "thrift_container_size_limit": 1 << 20}
-    limits["pre_buffer"] = False
+    claims = claims_of(data, *_check_seal(io.BytesIO(data)))
+    limits = {"thrift_string_size_limit": _FOOTER_LIMIT, "pre_buffer": False}
+    limits["thrift_container_size_limit"] = 1 << 14
     source = pa.BufferReader(data)
     metadata = pq.ParquetFile(source, **limits).metadata
     text, catalogue = _texts(metadata.metadata or {})
     fields = read_statement(text)
+    _check_claims(claims, len(data))
     statement = parse_statement(fields)
-    _check_sizes(metadata, statement)
+    _check_schema(metadata, statement)
     file = pq.ParquetFile(
         source,
         metadata=metadata,
@@ -254,7 +271,7 @@ def _read(raw: Any) -> tuple[Statement, Columns]:
         page_checksum_verification=True,
         **limits,
     )
-    columns = _read_columns(file.read(use_threads=False), statement.grid, catalogue)
+    columns = _read_columns(file, statement.grid, catalogue)
     if checksum_of(fields, columns) != statement.checksum:
         raise ReleaseFileError("its checksum does not fit: it was damaged or altered")
     return statement, columns
@@ -287,8 +304,11 @@ def _digest(file: Any, stop: int, resume: int) -> bytes:
     return digest.digest()
 
 
-def _check_seal(file: Any) -> None:
-    """Refuse a file whose bytes are not those that were written, before Arrow sees it."""
+def _check_seal(file: Any) -> tuple[int, int]:
+    """Refuse a file whose bytes are not those that were written, before Arrow sees it.
+
+    Return where its seal begins and where its footer does.
+    """
     footer = _footer_start(file)
     start = footer - len(SEAL) - hashlib.sha256().digest_size
     file.seek(max(start, 0))
@@ -297,6 +317,7 @@ def _check_seal(file: Any) -> None:
     sealed = file.read(footer - start - len(SEAL))
     if _digest(file, start, footer) != sealed:
         raise ReleaseFileError("its bytes do not fit its seal: it was damaged or altered")
+    return start, footer
 
 
 def _texts(metadata: dict[bytes, bytes]) -> tuple[str, str | None]:
@@ -312,8 +333,32 @@ def _texts(metadata: dict[bytes, bytes]) -> tuple[str, str | None]:
     return found[STATEMENT].decode(), None if catalogue is None else catalogue.decode()
 
 
-def _check_sizes(held: Any, statement: Statement) -> None:
-    """Refuse another schema, or other numbers of rows and values, before one is read."""
+def _check_claims(claims: Claims, size: int) -> None:
+    """Refuse more rows, entries or bytes than a file of its size, or this machine, can hold."""
+    rows, most = claims.rows, _MOST_A_BYTE * size
+    if not 0 < rows <= most:
+        raise ReleaseFileError("it has more rows than any release of its size")
+    lists = {name: n for name, n in claims.values.items() if "." in name}
+    if {n for name, n in claims.values.items() if name not in lists} != {rows}:
+        raise ReleaseFileError("its columns are not as long as it has rows")
+    entries = sum(
+        max(n for name, n in lists.items() if name.startswith(f"{of}."))
+        for of in {name.partition(".")[0] for name in lists}
+    )
+    if entries > min(most, _MOST_ENTRIES + 2 * rows) or claims.dictionary > len(KINDS):
+        raise ReleaseFileError("it has more entries than any release of its size")
+    if claims.unpacked > 64 * (rows + entries):
+        raise ReleaseFileError("its columns are larger than those of any release")
+    refuse_beyond(
+        LOADED * rows + LOADED_ENTRY * entries,
+        f"reading this release of {rows:,} components",
+        "read it on a larger one",
+        TooLargeError,
+    )
+
+
+def _check_schema(held: Any, statement: Statement) -> None:
+    """Refuse another schema, or another number of rows, before one is read."""
     footprint, grid = statement.fields["method"] == "footprint", statement.grid
     schema = _schema(
         estimate=not statement.covert,
@@ -326,44 +371,43 @@ def _check_sizes(held: Any, statement: Statement) -> None:
         raise ReleaseFileError(
             f"it has {held.num_rows:,} rows where its grid has {grid.n_components:,} components"
         )
-    groups = [held.row_group(i) for i in range(held.num_row_groups)]
-    if sum(group.num_rows for group in groups) != held.num_rows:
-        raise ReleaseFileError("its groups of rows do not add up")
-    if not 0 <= sum(group.total_byte_size for group in groups) <= _size_limit(grid):
-        raise ReleaseFileError("its columns are larger than those of any release")
 
 
-def _size_limit(grid: Grid) -> int:
-    """Return more bytes than the columns of any release on a grid have, unpacked."""
-    return 64 * (grid.n_components + _MOST_ENTRIES)
+def _read_columns(file: pq.ParquetFile, grid: Grid, catalogue: str | None) -> Columns:
+    """Return a file's columns as arrays, one read after another; refuse rows not the grid's."""
 
+    def column(name: str) -> Any:
+        table = file.read([name], use_threads=False)
+        table.validate(full=True)
+        if table.num_rows != grid.n_components or table[name].null_count:
+            raise ReleaseFileError("it has missing values")
+        return table[name].unify_dictionaries().combine_chunks()
 
-def _read_columns(table: pa.Table, grid: Grid, catalogue: str | None) -> Columns:
-    """Return a table's columns as arrays; refuse rows that are not the grid's."""
-    table.validate(full=True)
-    if table.num_rows != grid.n_components or any(c.null_count for c in table.columns):
-        raise ReleaseFileError("it has missing values")
-    layout = _layout(grid)
-    kind = table["kind"].unify_dictionaries().combine_chunks()
-    names = kind.dictionary.to_pylist() if table.num_rows else []
-    code = np.array([KINDS.index(name) if name in KINDS else -1 for name in names], np.int8)
-    same = np.array_equal(code[_values(kind.indices)], layout["kind"])
-    for name in ("sign", "row", "col"):
-        same = same and np.array_equal(_values(table[name].combine_chunks()), layout[name])
-    if not same:
-        raise ReleaseFileError("its rows are not the components of its grid, in their order")
-    names = table.column_names
+    _check_layout(column, grid)
+    names = file.schema_arrow.names
     return Columns(
-        _values(table["count"].combine_chunks()),
-        _values(table["estimate"].combine_chunks()) if "estimate" in names else None,
-        _entries_of(table["bodies"]) if "bodies" in names else None,
-        _entries_of(table["measured"]) if "measured" in names else None,
+        _values(column("count")),
+        _values(column("estimate")) if "estimate" in names else None,
+        _entries_of(column("bodies")) if "bodies" in names else None,
+        _entries_of(column("measured")) if "measured" in names else None,
         catalogue,
     )
 
 
-def _entries_of(column: pa.ChunkedArray) -> Entries:
-    lists = column.combine_chunks()
+def _check_layout(column: Callable[[str], Any], grid: Grid) -> None:
+    """Refuse rows that are not a grid's components, in their order."""
+    layout = _layout(grid)
+    kind = column("kind")
+    names = kind.dictionary.to_pylist()
+    code = np.array([KINDS.index(name) if name in KINDS else -1 for name in names], np.int8)
+    same = np.array_equal(code[_values(kind.indices)], layout["kind"])
+    for name in ("sign", "row", "col"):
+        same = same and np.array_equal(_values(column(name)), layout[name])
+    if not same:
+        raise ReleaseFileError("its rows are not the components of its grid, in their order")
+
+
+def _entries_of(lists: pa.ListArray) -> Entries:
     offsets = _values(lists.offsets)
     flat = lists.values[int(offsets[0]) : int(offsets[-1])]
     row = np.repeat(np.arange(len(lists)), np.diff(offsets))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from dpregions.buckets import Alphabet
 from dpregions.crs import crs_label, unit_label
-from dpregions.errors import ReleaseFileError
+from dpregions.errors import CRSError, ReleaseFileError
 from dpregions.grid import Grid
 from dpregions.hierarchy import Grouping, Level
 from dpregions.privacy import MOST_DIGITS, Budget, PrivacyUnit
@@ -28,9 +28,12 @@ NOT_RECORDED = "budget not recorded"
 LIMIT = 1 << 20
 """Most characters of the statement: a CRS takes a few thousand of them."""
 
+_NO_VERSION = 1_000_000
 _MOST_LEVELS = 16
 _MOST_BLOCK = 1 << 30
 _LONGEST_LINE = 500
+_DEEPEST_CRS, _LONGEST_CRS_TEXT = 20, 10_000
+_USUAL_CRS = "use one of the usual CRSs, such as EPSG:32632"
 _FRACTION = re.compile(rf"[0-9]{{1,{MOST_DIGITS}}}(/[0-9]{{1,{MOST_DIGITS}}})?")
 
 
@@ -81,6 +84,16 @@ def statement_of(release: Release) -> dict[str, Any]:
     }
 
 
+def refuse_unwritable(grid: Grid) -> None:
+    """Refuse a grid whose CRS no release file brings back: a release on it would be lost."""
+    try:
+        same = _grid(json.loads(grid.to_json())) == grid
+    except ReleaseFileError as error:
+        raise CRSError(f"a release file cannot keep the grid: {error}; {_USUAL_CRS}") from None
+    if not same:
+        raise CRSError(f"a release file cannot keep the grid's CRS; {_USUAL_CRS}")
+
+
 def canonical(statement: dict[str, Any]) -> str:
     """Return JSON text that is the same for the same values, whatever wrote it."""
     return json.dumps(statement, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -95,13 +108,13 @@ def read_statement(text: str) -> dict[str, Any]:
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise ReleaseFileError('its statement lacks "format": "dpregions release"')
     version = found.get("format_version")
-    if type(version) is int and version > FORMAT_VERSION:
+    if type(version) is int and FORMAT_VERSION < version < _NO_VERSION:
         raise NewerFormatError(
             f"this release has format version {version}, and this software reads up to "
             f"{FORMAT_VERSION}: upgrade dpregions"
         )
     if version != FORMAT_VERSION or type(version) is not int:
-        raise ReleaseFileError(f"it has format version {version!r}, which never was")
+        raise ReleaseFileError("it has a format version that never was")
     return found
 
 
@@ -201,13 +214,46 @@ def _grid(found: dict[str, Any]) -> Grid:
     if not all(type(found.get(name)) in (int, float) for name in numbers):
         raise ReleaseFileError("its grid has fields that are no numbers")
     crs = found.get("crs")
-    # PROJJSON has a type; without one pyproj would read the fields as options of PROJ.
-    if crs is not None and not (isinstance(crs, dict) and isinstance(crs.get("type"), str)):
-        raise ReleaseFileError("its CRS is no PROJJSON")
-    grid = Grid.from_json(json.dumps(found))
+    if crs is not None:
+        _check_projjson(crs)
+    try:
+        grid = Grid.from_json(json.dumps(found))
+        named = "" if grid.crs is None else crs_label(grid.crs) + unit_label(grid.crs)
+        grid.to_json()
+    except CRSError:
+        raise ReleaseFileError("its CRS is none that a grid may have") from None
+    except RuntimeError:  # pyproj's own, which quotes what it read
+        raise ReleaseFileError("its CRS cannot be read") from None
     if grid.crs is not None:
-        _one_line(grid.crs.name + crs_label(grid.crs) + unit_label(grid.crs), "CRS")
+        _one_line(grid.crs.name + named, "CRS")
     return grid
+
+
+def _check_projjson(crs: Any) -> None:
+    """Refuse what no CRS of a grid is, before pyproj and PROJ's own parser see it.
+
+    Of the CRSs in PROJ's database the deepest is of 9 levels and the longest text of 1,750
+    characters; what is bound to a transformation is never bound again.
+    """
+    # PROJJSON has a type; without one pyproj would read the fields as options of PROJ.
+    if not (isinstance(crs, dict) and isinstance(crs.get("type"), str)):
+        raise ReleaseFileError("its CRS is no PROJJSON")
+    level: list[tuple[Any, bool]] = [(crs, False)]
+    for _ in range(_DEEPEST_CRS):
+        below: list[tuple[Any, bool]] = []
+        for value, bound in level:
+            if isinstance(value, dict):
+                binds = value.get("type") == "BoundCRS"
+                if binds and bound:
+                    raise ReleaseFileError("its CRS is bound to transformations twice over")
+                below += [(v, bound or binds) for v in (*value.keys(), *value.values())]
+            elif isinstance(value, list):
+                below += [(v, bound) for v in value]
+            elif isinstance(value, str):
+                _one_line(value, "CRS", _LONGEST_CRS_TEXT)
+        level = below
+    if level:
+        raise ReleaseFileError("its CRS is nested deeper than any is")
 
 
 def _spent(part: Any) -> tuple[str, Budget]:
@@ -232,9 +278,9 @@ def _check_fields(
             raise ReleaseFileError(f"{what} has a {name} that is no {kind.__name__}")
 
 
-def _one_line(text: str, name: str) -> str:
+def _one_line(text: str, name: str, longest: int = _LONGEST_LINE) -> str:
     """Refuse text that would do more on a terminal than be read."""
-    if not text.isprintable() or len(text) > _LONGEST_LINE:
+    if not text.isprintable() or len(text) > longest:
         raise ReleaseFileError(f"its {name} is no line of printable text")
     return text
 

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from dpregions import footprint, paper
 from dpregions.crs import unit_label
-from dpregions.errors import InputError, PrivacyError, SettingWarning
+from dpregions.errors import GridError, InputError, PrivacyError, SettingWarning
 from dpregions.euler import EulerHistogram
-from dpregions.grid import Grid, check_grid
+from dpregions.grid import Grid, check_grid, size_in_words
+from dpregions.memory import PAPER, refuse_beyond
 from dpregions.privacy import (
     Budget,
     BudgetLike,
@@ -39,6 +40,7 @@ from dpregions.regions import (
     outlines_of,
     read_regions,
 )
+from dpregions.release_statement import refuse_unwritable
 from dpregions.releases import METHODS, Method, Release
 from dpregions.strategy import workload_sizes
 from dpregions.unforeseen import READING, foreseen, foreseen_items
@@ -205,6 +207,10 @@ class Terms:
         sizes = None if self.workload is None else workload_sizes(self.workload, self.grid)
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "bound", Bound.of(self.grid, self.max_diameter, self.oversize))
+        refuse_unwritable(self.grid)
+        if self.method == "paper":  # footprints have a guard of their own, by buckets
+            what = f"a release by the paper's method on {size_in_words(self.grid)}"
+            refuse_beyond(PAPER * self.grid.n_components, what, error=GridError)
 
     def warn_of_odd(self, stacklevel: int) -> None:
         """Warn of public settings that protect or bound next to nothing."""

@@ -170,7 +170,7 @@ def choose(
     sizes : list of (rows, cols), optional
         The workload's rectangles, in cells; by default `AREAS` of the area.
     """
-    affordable = len(catalogue) * n_rows * n_cols <= LIMIT
+    affordable = n_affordable(catalogue, n_rows, n_cols) > 0
     shrink = max(n_rows, n_cols) / _PROXY_SIDE
     if shrink > 1:
         rows, cols = max(round(n_rows / shrink), 1), max(round(n_cols / shrink), 1)
@@ -202,6 +202,12 @@ def choose(
             best, least = strategy, error
     assert best is not None
     return best
+
+
+def n_affordable(catalogue: Catalogue, n_rows: int, n_cols: int) -> int:
+    """Return how many buckets a grid may have where shapes are measured, 0 where none can be."""
+    n = len(catalogue) * n_rows * n_cols
+    return n if n <= LIMIT else 0
 
 
 def _trial_error(
