@@ -11,7 +11,7 @@ import pytest
 import dpregions as dpr
 from dpregions import cli
 from dpregions.curator import check_regions
-from dpregions.errors import InputError, UnforeseenError
+from dpregions.errors import InputError, SourceError, UnforeseenError
 from dpregions.ledger import Ledger
 from dpregions.unforeseen import foreseen, foreseen_items
 
@@ -109,6 +109,7 @@ def test_an_exact_histogram_and_the_curators_check_tell_nothing_either(monkeypat
         (OSError(28, SECRET, "out.parquet"), "No space left on device: 'out.parquet'"),
         (pa.ArrowInvalid(SECRET), "unforeseen ArrowInvalid"),
         (RecursionError(SECRET), "unforeseen RecursionError"),
+        (SourceError("a column\x1b[2J\n"), r"failed: a column\x1b[2J\n"),
     ],
 )
 def test_the_command_line_shows_a_type_and_no_traceback(error, words, monkeypatch, capsys):

@@ -23,7 +23,13 @@ from dpregions.cli_query import query
 from dpregions.cli_regions import regions
 from dpregions.cli_release import release
 from dpregions.cli_study import study
-from dpregions.errors import DPRegionsError, InputError, InputTypeError, MissingExtraError
+from dpregions.errors import (
+    DPRegionsError,
+    InputError,
+    InputTypeError,
+    MissingExtraError,
+    printable,
+)
 
 app = typer.Typer(
     name="dpregions",
@@ -70,13 +76,13 @@ def main() -> None:
     try:
         app()
     except (InputError, InputTypeError, MissingExtraError) as error:
-        typer.echo(f"dpregions: error: {error}", err=True)
+        typer.echo(printable(f"dpregions: error: {error}"), err=True)
         sys.exit(2)
     except DPRegionsError as error:  # a ledger or a source that fails
-        typer.echo(f"dpregions: failed: {error}", err=True)
+        typer.echo(printable(f"dpregions: failed: {error}"), err=True)
         sys.exit(1)
     except Exception as error:
-        typer.echo(f"dpregions: failed: {_in_short(error)}", err=True)
+        typer.echo(printable(f"dpregions: failed: {_in_short(error)}"), err=True)
         sys.exit(1)
 
 

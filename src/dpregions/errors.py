@@ -109,3 +109,8 @@ class OutsideAreaWarning(DPRegionsWarning):
 
 class ApproximateCountWarning(DPRegionsWarning):
     """A query's cells do not form a rectangle, so its count is an approximation."""
+
+
+def printable(text: str) -> str:
+    """Return one line of text with nothing in it that a terminal would act on."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

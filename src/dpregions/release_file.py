@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.catalogue_text import LIMIT as CATALOGUE_LIMIT
-from dpregions.errors import DPRegionsError, InputError, ReleaseFileError
+from dpregions.errors import DPRegionsError, InputError, ReleaseFileError, printable
 from dpregions.memory import LOADED, LOADED_ENTRY, refuse_beyond
 from dpregions.parquet_pages import Claims, claims_of
 from dpregions.release_columns import (
@@ -168,12 +168,7 @@ def _refusing(path: Path) -> Iterator[None]:
     except Exception as error:
         # Other libraries quote what they read, and a file may hold anything: the type alone.
         found = f"{path} is damaged (it ends in {type(error).__name__}); {remedy}"
-    raise ReleaseFileError(_readable(found)) from None
-
-
-def _readable(text: str) -> str:
-    """Return one line of text with nothing in it that a terminal would act on."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    raise ReleaseFileError(printable(found)) from None
 
 
 def _layout(grid: Grid) -> dict[str, NDArray[Any]]:
