@@ -190,12 +190,12 @@ def test_a_failed_write_leaves_the_old_file_and_no_part(fixes, tmp_path, monkeyp
     out.write_text("old")
 
     def fail(*_):
-        raise OSError("disk full")
+        raise OSError(errno.ENOSPC, "disk full")
 
     monkeypatch.setattr(whole_files.os, "replace", fail)
     result = run(fixes, "-o", out, *RECIPE)
     assert result.exit_code == 1
-    assert result.stderr == "dpregions: failed: disk full\n"
+    assert result.stderr == "dpregions: failed: No space left on device\n"
     assert out.read_text() == "old"
     assert list(out.parent.iterdir()) == [out]
 

@@ -126,16 +126,18 @@ def test_arrays_of_another_grid_are_refused():
 def test_a_study_takes_the_defaults_of_a_release():
     public = inspect.signature(dpr.release).parameters
     private = inspect.signature(Terms).parameters
-    assert private.keys() == public.keys() - {"regions", "user_id", "ledger", "dataset"}
+    assert private.keys() == public.keys() - {"regions", "user_id", "unit", "ledger", "dataset"}
     assert all(public[name].default == terms.default for name, terms in private.items())
-    ids = inspect.signature(release_with).parameters["user_id"]
-    assert ids.default == public["user_id"].default
+    whose = inspect.signature(release_with).parameters
+    for name in ("user_id", "unit"):
+        assert whose[name].default == public[name].default
 
 
 def test_the_public_function_takes_neither_seed_nor_noise():
     names = set(inspect.signature(dpr.release).parameters)
     assert names == {
         "regions",
+        "unit",
         "grid",
         "epsilon",
         "max_diameter",

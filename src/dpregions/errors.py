@@ -17,6 +17,7 @@ holds anything about a single record of the secret data.
     ├── InputTypeError (TypeError)    an argument is of a kind we do not read
     ├── LedgerUnavailableError (OSError)  the ledger's file cannot be locked, read or written
     ├── SourceError (OSError)         a source failed while it was read: a database is down
+    ├── OutputError (OSError)         a file cannot be written whole: a full disk, perhaps
     ├── UnforeseenError (RuntimeError)    something nobody foresaw, by its type alone
     └── MissingExtraError (ImportError)   an optional dependency is absent
 
@@ -76,6 +77,10 @@ class LedgerUnavailableError(DPRegionsError, OSError):
 
 class SourceError(DPRegionsError, OSError):
     """A source failed on the way: a database that is down or drops, a stream that breaks."""
+
+
+class OutputError(DPRegionsError, OSError):
+    """A file cannot be written whole; what was there before is as it was."""
 
 
 class UnforeseenError(DPRegionsError, RuntimeError):

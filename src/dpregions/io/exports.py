@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from dpregions.crs import crs_label
-from dpregions.errors import CRSError, InputError, InputTypeError, MissingExtraError
+from dpregions.errors import CRSError, InputError, InputTypeError, MissingExtraError, OutputError
 from dpregions.grid import Kind
 from dpregions.releases import Release
 from dpregions.views import components_frame
@@ -182,9 +182,9 @@ def _refuse_unfinished(whole: Path, sizes: dict[str, int], path: Path) -> None:
             for name, size in sizes.items():
                 for table in (name, f"rtree_{name}_geom_rowid"):
                     if database.execute(f"SELECT count(*) FROM {table}").fetchone() != (size,):
-                        raise OSError(f"{path} could not be written: {table} is incomplete")
+                        raise OutputError(f"{path} could not be written whole: is the disk full?")
         except sqlite3.Error as error:
-            raise OSError(f"{path} could not be written: {error}") from error
+            raise OutputError(f"{path} could not be written whole: is the disk full?") from error
 
 
 def _one_table(release: Release, what: What, driver: str) -> memoryview:
@@ -223,7 +223,10 @@ def _write_layer(
                 layer_options=options,
             )
         except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError) as error:
-            raise OSError(f"{name} could not be written as {driver}: {error}") from error
+            raise OutputError(
+                f"{name} could not be written as {driver}: is the disk full, or the folder closed "
+                f"to you?"
+            ) from error
 
 
 def _parquet(frame: geopandas.GeoDataFrame, statement: str) -> memoryview:
