@@ -1,5 +1,6 @@
 """The command `regions`: what it writes, says, refuses, and keeps to itself."""
 
+import errno
 import json
 from functools import partial
 
