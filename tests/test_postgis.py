@@ -141,6 +141,26 @@ class TestReading:
         found = counted(opened(url, sql, crs=32632))
         assert found == truth(CITY[CITY["user_id"] != 250])
 
+    @pytest.mark.parametrize("encoding", ["WIN1252", "SQL_ASCII", "LATIN1"])
+    def test_text_that_cannot_be_made_utf_8_stays_apart_and_stops_nothing(self, encoding, url):
+        """In WIN1252 the byte 81 is no character: the server failed to send any row."""
+        name = f"odd_{encoding.lower()}"
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {name}")
+            connection.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0")
+        other = url.replace("/postgres", f"/{name}")
+        try:
+            with psycopg.connect(other, autocommit=True) as connection:
+                connection.execute("CREATE EXTENSION postgis")
+                connection.execute("CREATE TABLE homes (user_id text, geom geometry(Point, 32632))")
+                place = "ST_Point(500000, 5372000, 32632)"
+                for code in (65, 129, 141, 233, 129):
+                    connection.execute(f"INSERT INTO homes SELECT chr({code}), {place}")
+            assert counted(opened(other)).count(*GRID.bounds) == 4
+        finally:
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute(f"DROP DATABASE {name}")
+
     @pytest.mark.parametrize("rows", [1, 17, 364, 365, 366])
     def test_small_chunks_give_the_same(self, rows, url, monkeypatch):
         monkeypatch.setattr(arrow_regions, "CHUNK_ROWS", rows)

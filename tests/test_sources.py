@@ -688,10 +688,25 @@ class TestDuckDB:
             )
         words = refused(tmp_path / "view.duckdb", sql="FROM shapes", crs=32632)
         assert "reads nothing outside of it" in words
-        stream = dpr.open_regions(
-            "duckdb://", sql=f"SELECT user_id, wkt::GEOMETRY g FROM '{other}'", crs=32632
-        )
-        assert not counted(stream).counts.any()
+        table = dpr.synthetic.regions(5)
+        table.to_parquet(tmp_path / "other.parquet")
+        sql = f"SELECT user_id, geometry FROM '{tmp_path / 'other.parquet'}'"
+        assert counted(dpr.open_regions("duckdb://", sql=sql)) == truth(table)
+
+    @pytest.mark.parametrize(
+        "sql",
+        [
+            "SELECT user_id, wkt::GEOMETRY AS g FROM '{}'",
+            "SELECT user_id, wkt::GEOMETRY AS g FROM read_csv('{}', all_varchar = true)",
+            "WITH t AS MATERIALIZED (FROM '{}') SELECT user_id, wkt::GEOMETRY AS g FROM t",
+        ],
+    )
+    def test_types_that_are_inferred_from_all_rows_are_refused(self, sql, tmp_path):
+        """One more id that is no time made 49 users of 24; without a header a row was quoted."""
+        (tmp_path / "a.csv").write_text("user_id,wkt\nannCanary,POINT (1 2)\n")
+        words = refused("duckdb://", sql=sql.format(tmp_path / "a.csv"), crs=32632)
+        assert "open the CSV or GeoJSON file itself" in words
+        assert "Canary" not in words
 
     def test_a_file_of_another_format(self, folder, tmp_path):
         shutil.copy(folder / "city.gpkg", tmp_path / "city.duckdb")

@@ -8,7 +8,6 @@ are. Objects that a caller made with shapely are taken as they are.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 MAX_NESTING = 32
 """Collections within each other (in WKT: brackets) that are read. GEOS recurses for each."""
 
-_CURVES = re.compile(r"CIRCULAR|CURVE|SURFACE|TRIANGLE|TIN", re.IGNORECASE)
+_CURVES = ("CIRCULAR", "CURVE", "SURFACE", "TRIANGLE", "TIN")
 
 
 def decoded(wkb: Any) -> NDArray[np.object_]:
@@ -146,7 +145,10 @@ def _walkable(column: Any) -> NDArray[np.bool_]:
 
 def _plain_wkt(text: str | None) -> str | None:
     """Return text that GEOS may see as WKT, None instead of any other."""
-    if not isinstance(text, str) or not text.isascii() or "\0" in text or _CURVES.search(text):
+    if not isinstance(text, str) or not text.isascii() or "\0" in text:
+        return None
+    large = text.upper()
+    if any(word in large for word in _CURVES):
         return None
     return None if _deepest_bracket(text) > MAX_NESTING else text
 

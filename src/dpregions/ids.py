@@ -16,13 +16,13 @@ from collections.abc import Hashable, Iterable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from numbers import Integral, Rational
+from numbers import Rational
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import numpy as np
 
-from dpregions.errors import InputError, InputTypeError
+from dpregions.errors import InputError, InputTypeError, printable
 
 if TYPE_CHECKING:
     import pyarrow
@@ -211,9 +211,8 @@ def one_column(name: str, columns: list[Any], argument: str) -> None:
     remedy = " Use user_id=None if each row is its own user" if argument == "user_id" else ""
     if times > 1:
         raise InputError(f"{argument}={name!r} names several columns: rename all but one")
-    raise InputError(
-        f"{argument}={name!r} is no column: there are {', '.join(map(str, columns))}.{remedy}"
-    )
+    there = printable(", ".join(map(str, columns)))
+    raise InputError(f"{argument}={name!r} is no column: there are {there}.{remedy}")
 
 
 def refuse_kind(name: str, kind: pyarrow.DataType) -> None:
@@ -307,7 +306,7 @@ def _arrow_codes(column: Any, holds: str) -> NDArray[np.int64]:
     _refuse_arrow(column.type, holds)
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     stored = pa.chunked_array([_stored(chunk) for chunk in chunks], _stored_type(column.type))
-    if pa.types.is_null(stored.type):
+    if pa.types.is_null(stored.type) or stored.type == pa.binary(0):
         return np.full(len(stored), -1)
     encoded = stored.dictionary_encode()
     if not encoded.num_chunks:
@@ -328,29 +327,29 @@ def _stored_type(kind: Any) -> Any:
         return _stored_type(kind.storage_type)
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
         return _stored_type(kind.value_type)
-    return pa.large_binary() if _is_text(kind) else kind
+    if pa.types.is_decimal(kind) and kind.bit_width < 128:  # of which Arrow cannot tell equals
+        return pa.decimal128(kind.precision, kind.scale)
+    return pa.large_binary() if _is_bytes(kind) else kind
 
 
 def _stored(chunk: Any) -> Any:
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     if isinstance(chunk, pa.ExtensionArray):
         chunk = chunk.storage
     if isinstance(chunk, pa.DictionaryArray):
         return _stored(chunk.dictionary).take(chunk.indices)
     if isinstance(chunk, pa.RunEndEncodedArray):
-        return _stored(pa.compute.run_end_decode(chunk))
-    return chunk.cast(pa.large_binary()) if _is_text(chunk.type) else chunk
+        return _stored(pc.run_end_decode(chunk))
+    stored = _stored_type(chunk.type)
+    return chunk if chunk.type == stored else chunk.cast(stored)
 
 
-def _is_text(kind: Any) -> bool:
-    return str(kind) in _TEXTS
-
-
-_TEXTS = (
-    *("string", "large_string", "string_view"),
-    *("binary", "large_binary", "binary_view"),
-)
+def _is_bytes(kind: Any) -> bool:
+    """Say whether a type holds bytes of any length, or text, which is compared as bytes."""
+    names = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
+    return str(kind) in names
 
 
 def _refuse_arrow(kind: Any, holds: str) -> None:
@@ -362,7 +361,7 @@ def _refuse_arrow(kind: Any, holds: str) -> None:
         *(types.is_integer, types.is_boolean, types.is_decimal, types.is_null),
         *(types.is_temporal, types.is_fixed_size_binary),
     )
-    fine = _is_text(stored) or any(check(stored) for check in checks)
+    fine = _is_bytes(stored) or any(check(stored) for check in checks)
     if not fine or types.is_interval(stored):
         raise _no_ids(f"{holds} {stored}")
 
@@ -376,7 +375,7 @@ def _object_codes(values: NDArray[np.object_]) -> NDArray[np.int64]:
         codes[np.isin(codes, np.flatnonzero(found == ""))] = -1
         return np.asarray(codes, np.int64)
     numbers: dict[Hashable, int] = {}
-    keys = map(_key, values)
+    keys = map(_key_or_none, values)
     return np.array([-1 if k is None else numbers.setdefault(k, len(numbers)) for k in keys],
                     np.int64)  # fmt: skip
 
@@ -384,10 +383,20 @@ def _object_codes(values: NDArray[np.object_]) -> NDArray[np.int64]:
 _TIMES = (datetime, date, time, timedelta, UUID)
 
 
+def _key_or_none(value: Any) -> Hashable:
+    """Return what `_key` does; an object that cannot even be looked at is no id."""
+    try:
+        return _key(value)
+    except Exception:
+        return None
+
+
 def _key(value: Any) -> Hashable:
     """Return what stands for an object as an id: equal keys are one user; None is no id."""
     if type(value) is str:
         return value or None
+    if type(value) is int and -_LARGE < value < _LARGE:
+        return ("number", value)  # equal to the fraction that it is, and quicker
     if isinstance(value, np.generic):
         value = _python_value(value)
     if value is None or isinstance(value, str | bytes):
@@ -395,7 +404,8 @@ def _key(value: Any) -> Hashable:
     if isinstance(value, bool):
         return ("truth", value)
     if isinstance(value, Rational | float | Decimal):
-        return None if _is_nan(value) else ("number", _number_key(value))
+        number = None if _is_nan(value) else _number_key(value)
+        return None if number is None else ("number", number)
     if isinstance(value, bytearray | memoryview):
         return bytes(value) or None
     if isinstance(value, _TIMES):
@@ -421,9 +431,12 @@ def _python_value(value: np.generic) -> Any:
 
 
 def _number_key(value: Rational | float | Decimal) -> Hashable:
-    """Return an exact number: a fraction, or digits where it would take all memory, as 1e999999."""
-    if isinstance(value, Integral) and abs(value) >= _LARGE:
-        return number_text(_digits(int(value)))
+    """Return an exact number: a fraction, or digits where it would take all memory, as 1e999999.
+
+    None for a number beyond any id, whose digits cannot be counted.
+    """
+    if isinstance(value, Rational) and value.denominator == 1 and abs(value) >= _LARGE:
+        return number_text(_digits(value.numerator))
     if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) >= _LARGE_DIGITS:
         return number_text(str(value))
     if isinstance(value, Rational) or math.isfinite(value):

@@ -165,9 +165,13 @@ class _Bytes:
     def _list(self, path: tuple[int, ...], depth: int) -> list[Any]:
         head = self._byte()
         n = head >> 4 if head >> 4 < 15 else self._varint()
-        if _LISTS.get(path) != head & 15:
+        kind = head & 15
+        # A list of another name is a later Arrow's: passed over, as long as it can be there.
+        if _LISTS.get(path, kind) != kind or n > len(self._data) - self._at:
             raise ReleaseFileError("its footer has lists that Arrow does not write")
-        return [self._value(head & 15, path, depth) for _ in range(n)]
+        return [
+            self._byte() if kind in (1, 2) else self._value(kind, path, depth) for _ in range(n)
+        ]
 
     def _byte(self) -> int:
         self.skip(1)

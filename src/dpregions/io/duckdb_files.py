@@ -1,6 +1,6 @@
 """DuckDB files, and DuckDB's SQL over other files, through its Arrow stream.
 
-A database is opened read-only, and a view in it reaches nothing outside of it: SQL over other
+A database is opened read-only, and a view in it reaches nothing outside of it: SQL over Parquet
 files is for ``duckdb://``, where the caller names them. No extension is installed or loaded: a
 geometry is of the core type GEOMETRY, or WKB in a BLOB. DuckDB's messages are never passed on:
 they may quote SQL and records.
@@ -8,6 +8,7 @@ they may quote SQL and records.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from dpregions.io.sql import chosen_geometry, query_of
 
 IN_MEMORY = ("", ":memory:")
 _MAGIC = b"DUCK"
+_INFERRED = re.compile(r"READ_(?:CSV|JSON|NDJSON)|SNIFF_CSV")
 
 
 def open_duckdb(place: str | Path, request: Request) -> RegionStream:
@@ -41,11 +43,17 @@ def open_duckdb(place: str | Path, request: Request) -> RegionStream:
     refused = InputError(
         "DuckDB refused the SQL: try it in DuckDB itself. It must be one SELECT, without "
         "functions of an extension: the geometry as GEOMETRY or WKB. In a database file it reads "
-        "nothing outside of it: SQL over other files is for duckdb://"
+        "nothing outside of it: SQL over Parquet files is for duckdb://"
     )
     table = attempt(lambda: connection.sql(f"SELECT * FROM ({sql}\n) AS regions"), errors, refused)
     if table is None:
         raise refused
+    # Of text that carries no types DuckDB infers them from all rows, so one would decide for all.
+    if _INFERRED.search(attempt(table.explain, errors, refused)):
+        raise InputError(
+            "the SQL reads CSV or JSON, whose types DuckDB infers from all rows, so that one would "
+            "change how the others are read: open the CSV or GeoJSON file itself"
+        )
     names, types = list(table.columns), [kind.id for kind in table.types]
     ids = request.id_columns(names)
     found = [n for n, kind in zip(names, types, strict=True) if kind in ("geometry", "blob")]

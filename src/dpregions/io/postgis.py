@@ -36,13 +36,12 @@ _INTEGERS = ("int2", "int4", "int8")
 _TEXTS = ("text", "varchar", "bpchar", "name", "uuid", "bytea", "bool", "date", "timestamp")
 _AS_ID = {
     **dict.fromkeys(_INTEGERS, "{}"),
-    **dict.fromkeys((*_TEXTS, "timestamptz"), "{}::text"),
-    "numeric": "trim_scale(nullif({}, 'NaN'))::text",
+    **dict.fromkeys((*_TEXTS, "timestamptz"), "convert_to({}::text, getdatabaseencoding())"),
+    "numeric": "convert_to(trim_scale(nullif({}, 'NaN'))::text, getdatabaseencoding())",
 }
 """How ids are asked for, by type: two that PostgreSQL calls equal must come as one, as 1.0 and
-1.00. Of other types that is not known (citext, interval), and floats are no ids: both are
-refused."""
-_MARK_OF_ANY_BYTES = "SQL_ASCII"
+1.00. Text comes as the bytes that the database has: not all of them can be made UTF-8. Of other
+types that is not known (citext, interval), and floats are not ids: both are refused."""
 _GEOMETRIES = ("geometry", "geography")
 
 _STATES = {
@@ -111,8 +110,10 @@ class Database:
             raise bad
         if parsed.drivername in ("postgresql", "postgres"):
             parsed = parsed.set(drivername="postgresql+psycopg")
-        if parsed.drivername == "postgresql+psycopg" and "connect_timeout" not in parsed.query:
-            parsed = parsed.update_query_dict({"connect_timeout": "10"})
+        if parsed.drivername == "postgresql+psycopg":
+            # Without an encoding, psycopg gives bytes where SQLAlchemy expects text.
+            wanted = {"connect_timeout": "10", "client_encoding": "utf8"}
+            parsed = parsed.set(query={**wanted, **parsed.query})
         host = parsed.host or "this machine"
         # Where @HOST was forgotten, the password stands at the place of the port.
         port = f":{parsed.port}" if parsed.port and "@" in url else ""
@@ -231,12 +232,6 @@ def _query(connection: sqlalchemy.Connection, sql: str, request: Request) -> Que
             )
     whole = [id_kind in _INTEGERS for id_kind in id_kinds]
     columns = [_AS_ID[k].format(quote(n)) for n, k in zip(ids, id_kinds, strict=True)]
-    encoding = connection.exec_driver_sql("SHOW server_encoding").scalar()
-    if encoding == _MARK_OF_ANY_BYTES and not all(whole):
-        raise InputTypeError(
-            f"user_id={ids[0]!r} is text in a database of encoding {encoding}, which may be no "
-            f"text at all: use ids that are whole numbers"
-        )
     sent = f"SELECT {', '.join([*columns, quote(geometry)])} FROM ({sql}\n) AS regions"
     srid = _declared_srid(kind, modifiers[place])
     if kind == "geometry" and not srid and request.crs is None:
@@ -313,7 +308,7 @@ def _batches(
 def _schema(query: Query) -> pyarrow.Schema:
     import pyarrow as pa
 
-    kinds = [pa.int64() if whole else pa.large_string() for whole in query.whole_numbers]
+    kinds = [pa.int64() if whole else pa.large_binary() for whole in query.whole_numbers]
     fields = [pa.field(name, kind) for name, kind in zip(query.ids, kinds, strict=True)]
     return pa.schema([*fields, pa.field("geometry", pa.binary())])
 

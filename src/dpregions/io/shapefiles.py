@@ -7,6 +7,7 @@ number are one record.
 
 from __future__ import annotations
 
+import io
 import lzma
 import struct
 import zipfile
@@ -32,6 +33,7 @@ from dpregions.io.records import (
 )
 from dpregions.io.requests import Request
 from dpregions.io.shapes import shape_wkb
+from dpregions.memory import memory_bytes
 
 if TYPE_CHECKING:
     from pyproj import CRS
@@ -110,8 +112,11 @@ def _zipped(path: Path) -> dict[str, Parts]:
 
 @contextmanager
 def _unzipped(path: Path, entry: zipfile.ZipInfo) -> Iterator[IO[bytes]]:
-    with zipfile.ZipFile(path) as archive, archive.open(entry) as file:
-        yield file
+    """Open a part of an archive; whole in memory, as going back in it would unpack it again."""
+    if entry.file_size > memory_bytes() / 4:
+        raise InputError(f"{path} is too large to be unpacked in memory: unpack it, and open one")
+    with zipfile.ZipFile(path) as archive:
+        yield io.BytesIO(archive.read(entry))
 
 
 def _refuse_missing(path: Path, parts: Parts) -> None:
