@@ -172,6 +172,8 @@ def geojson_text(ids, shapes):
         {"type": "Feature", "properties": {"user_id": user, "other": i}, "geometry": shape}
         for i, (user, shape) in enumerate(zip(ids, shapes, strict=True))
     ]
+    for feature in features[::2]:  # which is nobody's business but its own
+        feature |= {"crs": {"type": "name", "properties": {"name": "EPSG:3857"}}, "features": []}
     return [json.dumps(feature) for feature in features]
 
 
@@ -349,6 +351,14 @@ def test_the_whole_is_the_sum_of_its_users(reader, data, tmp_path_factory, recwa
         assert np.array_equal(of(None, *others), rest)
     assert not recwarn.list
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_all_spellings_of_an_id_are_one_user_and_no_two_ids_are(reader, tmp_path):
+    """Each spelling of each id at the same place: there are as many regions as ids."""
+    read, users, no_ids, shapes = READERS[reader]
+    rows = [(i, shapes[0]) for user in users for i in user] + [(i, shapes[0]) for i in no_ids]
+    assert counts(read, tmp_path, rows).max() == len(users)
 
 
 def test_a_trajectory_is_told_by_both_of_its_columns():

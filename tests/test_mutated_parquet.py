@@ -11,6 +11,7 @@ import pytest
 import shapely
 
 import dpregions as dpr
+from dpregions import arrow_regions
 from dpregions.errors import DPRegionsError
 
 GRID = dpr.Grid(0, 0, 1, n_rows=6, n_cols=6)
@@ -70,6 +71,31 @@ def test_ids_that_are_not_utf_8_are_ids_and_are_never_shown(tmp_path):
         dpr.release(regions, GRID, epsilon=1, max_diameter=1, method=method)
     regions = dpr.open_regions(tmp_path / "a.parquet")
     assert dpr.EulerHistogram.from_regions(regions, GRID, user_id="user_id").counts.max() == 3
+
+
+def test_a_dictionary_of_ids_that_are_not_utf_8_is_read_too(tmp_path):
+    """Categories of pandas are stored so; one such id made the whole file unreadable."""
+    raw = pa.array(["José".encode("latin-1"), b"ann", None, b"ann", b""])
+    odd = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers(), raw.null_count)
+    shapes = [shapely.Point(1.5, 1.5).wkb] * 5
+    for ids, users in ((odd, 2), (pa.array(list("abcab")), 3)):
+        table = pa.table({"user_id": ids.dictionary_encode(), "geometry": shapes})
+        pq.write_table(table, tmp_path / "a.parquet")
+        regions = dpr.open_regions(tmp_path / "a.parquet")
+        found = dpr.EulerHistogram.from_regions(regions, GRID, user_id="user_id")
+        assert found.counts.max() == users
+
+
+def test_a_file_is_read_by_groups_of_rows_and_not_as_a_whole(tmp_path, monkeypatch):
+    """With `pre_buffer` Arrow held the whole column of regions."""
+    shapes = [np.random.default_rng(i).bytes(100_000) for i in range(100)]
+    table = pa.table({"user_id": range(100), "geometry": pa.array(shapes, pa.binary())})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=5)
+    monkeypatch.setattr(arrow_regions, "CHUNK_ROWS", 5)
+    before, held = pa.total_allocated_bytes(), 0
+    for _ in dpr.open_regions(tmp_path / "a.parquet", user_id=None):
+        held = max(held, pa.total_allocated_bytes() - before)
+    assert held < 5_000_000
 
 
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64(), pa.list_(pa.int64())])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import itertools
 import math
@@ -177,13 +178,9 @@ class TestForms:
             b"wkb",
             Point(1, 1),
             shapely.MultiPoint([(1, 1)]),
-            ["POINT (1 1)"],
-            [1, 2],
-            [[0, 0], [1, 1]],
-            [np.array([0.0, 1.0]), np.array([1.0])],
+            np.array(["POINT (1 1)"]),
+            pd.Series(["POINT (1 1)"], dtype="string"),
             np.zeros((3, 2)),
-            np.array([[Point(0, 0)], [Point(1, 1)]]),
-            {"geometry": [Point(1, 1)]},
             pa.table({"a": [1, 2]}),
             pa.table({"a": [b"1"], "b": [b"2"]}),
             pa.array([1, 2]),
@@ -197,11 +194,23 @@ class TestForms:
         with pytest.raises(InputTypeError):
             histogram(source)
 
-    def test_a_frame_of_geometry_objects_is_refused_without_naming_any(self):
-        frame = pd.DataFrame({"geometry": [Point(471.25, 11), Point(12, 34)]})
-        with pytest.raises(InputTypeError) as caught:
-            histogram(frame)
-        assert "471" not in str(caught.value)
+    @pytest.mark.parametrize("odd", ["POINT (1 1)", 5, [0, 0], np.zeros(2), {}, math.nan, pd.NA])
+    def test_what_is_no_region_among_regions_counts_nowhere_by_itself(self, odd):
+        assert histogram([*SHAPES, odd]) == histogram(SHAPES)
+        assert not histogram([odd]).counts.any()
+
+    def test_a_frame_of_pandas_is_read_by_its_columns_and_not_by_way_of_arrow(self):
+        """Arrow infers one type for a column: a date before 1,000 times made one user of them."""
+        times = [datetime.datetime(2020, 1, 1, 0, 0, i) for i in range(4)]
+        ids = [datetime.date(2020, 1, 1), *times]
+        for shapes in (SHAPES, wkb()):
+            frame = pd.DataFrame({"user_id": ids, "geometry": pd.Series(shapes, dtype=object)})
+            assert histogram(frame, user_id="user_id") == histogram(SHAPES)
+            assert histogram(frame.rename(columns={"geometry": "wkb"})) == histogram(SHAPES)
+        mixed = frame.assign(user_id=pd.Series(["a", b"a", 1, True, "\ud800"], dtype=object))
+        assert histogram(mixed, user_id="user_id") == histogram(SHAPES)
+        with pytest.raises(InputTypeError, match="column named geometry or geom or wkb"):
+            histogram(frame.rename(columns={"geometry": "shape"}))
 
     def test_native_geoarrow_is_refused_with_the_remedy(self):
         arrow = geopandas.GeoDataFrame(geometry=[Point(1, 1)]).to_arrow(

@@ -100,6 +100,24 @@ def test_the_mark_of_a_schema_counts_too():
     assert study(table, unit="trajectory").unit == "trajectory"
 
 
+def test_the_mark_of_a_bare_stream_counts_too():
+    class Bare:
+        """What has nothing but the protocol of Arrow."""
+
+        def __init__(self, table):
+            self._table = table
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            return self._table.__arrow_c_stream__(requested_schema)
+
+    table = pa.table(trajectories().to_arrow()).replace_schema_metadata(
+        {"dpregions_unit": "trajectory"}
+    )
+    with pytest.raises(PrivacyError, match="unit='trajectory'"):
+        study(Bare(table), noise=Untouched())
+    assert study(Bare(table), unit="trajectory").unit == "trajectory"
+
+
 def test_regions_without_a_mark_are_trajectories_where_the_caller_says_so():
     regions = trajectories()
     regions.attrs.clear()

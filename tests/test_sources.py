@@ -573,7 +573,7 @@ class TestRefused:
 
     def test_a_geojson_that_is_no_geojson(self, tmp_path):
         path = tmp_path / "x.json"
-        path.write_text(json.dumps({"secret": 471}))
+        path.write_text(json.dumps({"type": "Topology", "secret": 471}))
         words = refused(path)
         assert "x.json" in words
         assert "471" not in words

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -12,6 +13,7 @@ import dpregions as dpr
 from dpregions import cli
 from dpregions.curator import check_regions
 from dpregions.errors import InputError, SourceError, UnforeseenError
+from dpregions.fixes import regions_from_batches, regions_from_fixes
 from dpregions.ledger import Ledger
 from dpregions.unforeseen import foreseen, foreseen_items
 
@@ -99,6 +101,16 @@ def test_an_exact_histogram_and_the_curators_check_tell_nothing_either(monkeypat
     with pytest.raises(UnforeseenError) as caught:
         check_regions(dpr.open_regions(shapes), GRID)
     assert_no_secret(caught.value)
+
+
+def test_extraction_tells_nothing_either(monkeypatch):
+    fixes = pd.DataFrame({"user_id": [1], "lon": [9.0], "lat": [48.5]})
+    recipe = {"k": 1, "max_diameter": 100, "crs": 32632}
+    monkeypatch.setattr("dpregions.fixes._hulls", broken)
+    for extract, given in ((regions_from_fixes, fixes), (regions_from_batches, [fixes])):
+        with pytest.raises(UnforeseenError) as caught:
+            extract(given, **recipe)
+        assert_no_secret(caught.value)
 
 
 @pytest.mark.parametrize(

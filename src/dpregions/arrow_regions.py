@@ -138,6 +138,21 @@ def attempt(call: Callable[[], T], kinds: Kinds, error: Exception) -> T:
     raise error
 
 
+def is_arrow(regions: Any) -> bool:
+    """Say whether an object gives Arrow data."""
+    return hasattr(regions, "__arrow_c_stream__") or hasattr(regions, "__arrow_c_array__")
+
+
+def with_schema(regions: Any) -> Any:
+    """Return a stream of Arrow data with its schema, before a row is read; anything else as it is.
+
+    What has a schema or attributes of its own, such as a frame, is not a bare stream.
+    """
+    if not is_arrow(regions) or hasattr(regions, "schema") or hasattr(regions, "iloc"):
+        return regions
+    return arrow_reader(regions)
+
+
 def arrow_reader(regions: Any) -> pyarrow.RecordBatchReader:
     """Return a reader of Arrow data; data without columns becomes the column 'geometry'."""
     import pyarrow as pa

@@ -436,7 +436,7 @@ def _number_key(value: Rational | float | Decimal) -> Hashable:
     None for a number beyond any id, whose digits cannot be counted.
     """
     if isinstance(value, Rational) and value.denominator == 1 and abs(value) >= _LARGE:
-        return number_text(_digits(value.numerator))
+        return number_text(_digits(int(value.numerator)))
     if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) >= _LARGE_DIGITS:
         return number_text(str(value))
     if isinstance(value, Rational) or math.isfinite(value):

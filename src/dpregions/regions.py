@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dpregions.arrow_regions import (
+    GEOMETRY_NAMES,
     RegionStream,
     arrow_batches,
     arrow_reader,
     geometry_field,
+    is_arrow,
     one_crs,
     plain_column,
 )
@@ -28,7 +30,7 @@ from dpregions.crs import crs_label, is_far, read_crs, reproject
 from dpregions.errors import CRSError, InputError, InputTypeError
 from dpregions.geometries import coordinates, decoded, object_array
 from dpregions.grid import Grid
-from dpregions.ids import user_numbers
+from dpregions.ids import IdColumns, refuse_kind, user_numbers
 from dpregions.lattice import REACH, STEPS
 
 if TYPE_CHECKING:
@@ -239,9 +241,18 @@ def read_regions(regions: Any, *, user_id: Any = None, crs: Any = None) -> Regio
         names = list(regions.columns) if frame else None
         ids = user_numbers(user_id, names, lambda name: regions[name].array)
         return RegionSource([column], ids, one_crs(regions.crs, stated))
-    if isinstance(regions, pd.Series | pd.Index):
-        regions = np.asarray(regions, dtype=object)
-    if hasattr(regions, "__arrow_c_stream__") or hasattr(regions, "__arrow_c_array__"):
+    if isinstance(regions, pd.DataFrame):
+        # Not by way of Arrow, which would infer one type for all the ids of a column.
+        names = list(regions.columns)
+        place = next((name for name in GEOMETRY_NAMES if names.count(name) == 1), None)
+        if place is None:
+            raise InputTypeError(
+                f"a DataFrame has its regions in a column named {' or '.join(GEOMETRY_NAMES)}, as "
+                f"geometries or WKB: rename it, or make a GeoDataFrame"
+            )
+        ids = user_numbers(user_id, names, lambda name: regions[name].array)
+        return RegionSource([RegionTable(_geometry_array(regions[place]))], ids, stated)
+    if is_arrow(regions) and not isinstance(regions, pd.Series | pd.Index):
         return _read_arrow(regions, user_id, stated)
     return RegionSource(
         [RegionTable(_geometry_array(regions))], user_numbers(user_id, None, None), stated
@@ -249,7 +260,10 @@ def read_regions(regions: Any, *, user_id: Any = None, crs: Any = None) -> Regio
 
 
 def _geometry_array(regions: Any) -> NDArray[np.object_]:
-    """Return a sequence of geometries and WKB as an object array of geometries."""
+    """Return a sequence of geometries and WKB as an object array of geometries.
+
+    Anything else among them is no region, by itself. A declared type of text is refused.
+    """
     import pandas as pd
     import shapely
 
@@ -258,6 +272,11 @@ def _geometry_array(regions: Any) -> NDArray[np.object_]:
             f"regions must be a GeoDataFrame, a GeoSeries, a sequence of geometries or of WKB, or "
             f"an Arrow stream, got {type(regions).__name__}"
         )
+    kind = getattr(regions, "dtype", None)
+    if isinstance(kind, pd.StringDtype) or (isinstance(kind, np.dtype) and kind.kind not in "OSV"):
+        raise InputTypeError(f"regions hold {kind}: geometries or WKB are needed")
+    if isinstance(regions, pd.Series | pd.Index):
+        regions = np.asarray(regions, dtype=object)
     if isinstance(regions, np.ndarray) and regions.dtype.kind == "S":
         # Reading an item would strip its trailing zero bytes; WKB has its own length.
         regions = [regions[i : i + 1].tobytes() for i in range(len(regions))]
@@ -267,14 +286,7 @@ def _geometry_array(regions: Any) -> NDArray[np.object_]:
         array = array.copy()
     for i in other:
         value = array[i]
-        if isinstance(value, bytes | bytearray | memoryview):
-            array[i] = bytes(value)
-        elif value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
-            array[i] = None
-        else:
-            raise InputTypeError(
-                f"regions hold a value of type {type(value).__name__}: geometries or WKB needed"
-            )
+        array[i] = bytes(value) if isinstance(value, bytes | bytearray | memoryview) else None
     if other.size:
         array[other] = decoded(array[other])
     return array
@@ -287,6 +299,9 @@ def _read_arrow(regions: Any, user_id: Any, stated: CRS | None) -> RegionSource:
     name, carried = geometry_field(reader.schema)
     crs = one_crs(carried, stated)
     batches = arrow_batches(reader)
+    named = user_id if isinstance(user_id, IdColumns) else [user_id]
+    for column in set(reader.schema.names).intersection(c for c in named if isinstance(c, str)):
+        refuse_kind(column, reader.schema.field(column).type)  # before a row is read
     if user_id is None:
         tables = (RegionTable(plain_column(batch.column(name))) for batch in batches)
         return RegionSource(tables, None, crs)

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpregions import footprint, paper
+from dpregions.arrow_regions import with_schema
 from dpregions.crs import unit_label
 from dpregions.errors import GridError, InputError, PrivacyError, SettingWarning
 from dpregions.euler import EulerHistogram
@@ -136,6 +137,7 @@ def release(
             "ledger and dataset go together: give the ledger's path and the data set's name in it"
         )
     terms.warn_of_odd(stacklevel=2)
+    regions = with_schema(regions)
     ids, kept = protected(user_id, unit, marked=mark_of(regions))
     if ledger is None or dataset is None:
         return _make(SystemNoise(), regions, ids, kept, terms)
@@ -162,6 +164,7 @@ def release_with(
 
     Takes what `release` takes, but no ledger.
     """
+    regions = with_schema(regions)
     ids, kept = protected(user_id, unit, marked=mark_of(regions))
     return _make(noise, regions, ids, kept, Terms(grid=grid, **terms))
 

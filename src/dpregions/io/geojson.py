@@ -1,10 +1,10 @@
 """GeoJSON, read by a reader of our own: a collection of features, or a sequence of them.
 
-Owns what the file is: one FeatureCollection, one Feature or geometry, or a sequence of these
-(each in its line, or after a record separator, RFC 8142). That and the CRS are told by the
-brackets of the file and by the members of its outermost object, never by a feature within a
-collection. Broken brackets and quotes are refused without position or text; a feature is read by
-itself (`geojson_features.py`), and one that is too long, too deep or not JSON counts nowhere.
+Owns what the file is: one FeatureCollection, or a sequence of features and geometries (each in
+its line, or after a record separator, RFC 8142; one alone is a sequence too). That and the CRS
+are told by the brackets of the file and by the members of the collection, never by a feature.
+Broken brackets and quotes are refused without position or text; a feature is read by itself
+(`geojson_features.py`), and one that is too long, too deep or not JSON counts nowhere.
 
 GeoJSON declares no columns. So a property that no feature has cannot be refused, as a single
 feature that has it would decide: features without it count nowhere. No other file is opened.
@@ -25,7 +25,7 @@ from dpregions.arrow_regions import RegionStream, attempt, in_our_words
 from dpregions.crs import read_crs
 from dpregions.errors import CRSError, InputError
 from dpregions.ids import NumberToken
-from dpregions.io.geojson_features import COLLECTIONS, DEEPEST, GEOMETRIES, row
+from dpregions.io.geojson_features import COLLECTIONS, DEEPEST, row
 from dpregions.io.requests import Request
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ BLOCK_BYTES = 1 << 22
 FEATURE_BYTES = 1 << 24
 """A longer feature counts nowhere: as Python's objects it would take a hundred times as much."""
 
-OUTER_BYTES = 1 << 20
+OUTER_BYTES = FEATURE_BYTES
 """What may stand in a collection beside its lists."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -138,21 +138,19 @@ def _described(path: Path, survey: _Survey, damaged: InputError) -> tuple[int, C
         if "features" not in lists:
             raise InputError(f"{path} is a collection of features without a list of them")
         return lists.index("features"), _crs(path, outer)
-    if survey.n_objects > 1:
-        return SEQUENCE, read_crs("OGC:CRS84")
-    if survey.too_long:
+    if survey.n_objects == 1 and survey.too_long:
         raise InputError(
             f"{path} is not GeoJSON, or holds more than {OUTER_BYTES >> 20} MiB beside its lists "
             f"of features and positions: leave that out"
         )
-    if survey.members is None:
+    if survey.n_objects == 1 and survey.members is None:
         raise damaged
-    if outer.get("type") not in ("Feature", *GEOMETRIES):
+    if survey.n_objects == 1 and (outer.get("type") == "Topology" or "geometryType" in outer):
         raise InputError(
-            f"{path} is JSON, but not GeoJSON: its type is not FeatureCollection, Feature or a "
-            f"geometry. Write it as GeoJSON or GeoParquet (TopoJSON and Esri JSON too, by ogr2ogr)"
+            f"{path} is TopoJSON or Esri JSON, not GeoJSON: convert it, for example by ogr2ogr"
         )
-    return SEQUENCE, _crs(path, outer)
+    # A single feature goes the way of several: what it says of itself decides nothing else.
+    return SEQUENCE, read_crs("OGC:CRS84")
 
 
 _CRS_NAMES = re.compile(
@@ -220,7 +218,7 @@ class _Frames:
                 if state[kernel.OPEN]:
                     self._begin(begun, block, -int(state[kernel.START]))
         self.n_objects = int(state[kernel.N_OBJECTS])
-        if state[kernel.DEPTH] or not self.n_objects:
+        if state[kernel.DEPTH]:
             raise OSError
 
     def _text(

@@ -15,7 +15,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from dpregions.arrow_regions import RegionStream, arrow_batches, arrow_reader, geometry_field
+from dpregions.arrow_regions import (
+    RegionStream,
+    arrow_batches,
+    arrow_reader,
+    geometry_field,
+    is_arrow,
+)
 from dpregions.crs import read_crs
 from dpregions.errors import InputError, InputTypeError
 from dpregions.io.requests import Request
@@ -154,11 +160,11 @@ def _open_file(path: Path, request: Request) -> RegionStream:
 
 
 def _open_arrow(source: Any, request: Request) -> RegionStream:
-    if not (hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__")):
+    if not is_arrow(source):
         raise InputTypeError(
             f"a source is a path, a URL or Arrow data, not {type(source).__name__}"
         )
-    if hasattr(source, "set_crs"):
+    if hasattr(source, "set_crs") or hasattr(source, "iloc"):
         raise InputTypeError(
             f"a {type(source).__name__} is no source to be opened: pass it on as it is"
         )
