@@ -271,6 +271,13 @@ class TestCRS:
         assert crs_of(collection()) == "OGC:CRS84"
         assert crs_of(sequence(feature(), feature())) == "OGC:CRS84"
 
+    def test_a_stated_one_counts_where_the_file_names_none(self):
+        for text in (collection(feature()), sequence(feature(), feature()), feature()):
+            assert crs_of(text, crs=read_crs(25832)) == "EPSG:25832"
+        named = '"crs": {"type": "name", "properties": {"name": "EPSG:4326"}},'
+        with pytest.raises(CRSError, match="regions carry EPSG:4326"):
+            crs_of(collection(before=named), crs=read_crs(25832))
+
     def test_a_features_own_is_ignored(self):
         own = feature()[:-1] + ', "crs": {"type": "name", "properties": {"name": "EPSG:25832"}}}'
         assert crs_of(collection(own)) == "OGC:CRS84"
@@ -304,7 +311,7 @@ class TestCRS:
         assert "471" not in words
 
     def test_degrees_may_be_stated(self):
-        assert crs_of(collection(feature()), crs=read_crs(4326)) == "OGC:CRS84"
+        assert crs_of(collection(feature()), crs=read_crs(4326)) == "EPSG:4326"
 
 
 class TestIds:

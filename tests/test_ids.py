@@ -89,6 +89,11 @@ class TestNumbers:
         if value == int(value):
             assert id_text(value) == id_text(int(value))
 
+    def test_bytes_of_any_length_are_read_in_time(self):
+        raw = b"\\x" * 1_000_000 + b"\xe9"
+        assert len(plain_text(raw)) == 3_000_004
+        assert text_id(raw).endswith('\\x\\xe9"')
+
     def test_numbers_of_any_length_are_read_in_time(self):
         assert number_text("1" * 1_000_000) == "1" * 1_000_000 + "e0"
         assert id_text(10**5000) == "1e5000"
@@ -178,6 +183,24 @@ class TestObjects:
     def test_a_column_of_a_frame_is_read_like_a_list(self):
         column = pd.Series(np.array([*ODD, None], dtype=object)[:-1])
         assert groups(numbers(column)) == groups(numbers(column.array)) == groups(numbers(ODD))
+
+    def test_texts_with_nul_or_surrogates_stay_apart_whoever_is_beside_them(self):
+        """pandas 2 takes texts for one up to a NUL, pandas 3 a surrogate for its own spelling."""
+        texts = ["a\0b", "a\0c", "a", "\ud800", "'\\ud800'"]
+        assert numbers(texts) == numbers([*texts, None])[:-1] == [0, 1, 2, 3, 4]
+
+    def test_a_masked_array_is_refused(self):
+        with pytest.raises(TypeError, match="masked array"):
+            numbers(np.ma.array([1, 2], mask=[True, False]))
+
+    def test_an_object_that_cannot_be_looked_at_is_no_id(self):
+        class Odd(int):
+            def __hash__(self):
+                raise RuntimeError("secret")
+
+            __abs__ = __hash__
+
+        assert numbers([1, Odd(5), 2]) in ([0, 1, 2], [0, -1, 1])
 
     def test_a_list_of_texts_is_read_as_fast_and_the_same(self):
         texts = ["a", "", "\ud800", "b", "\ud801", "a"]

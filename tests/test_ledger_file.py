@@ -376,3 +376,14 @@ def test_processes_that_create_the_same_ledger_at_once_make_one(tmp_path):
     assert {account.dataset for account in Ledger(path).accounts()} == {
         f"town {i}" for i in range(4)
     }
+
+
+def test_what_a_terminal_would_act_on_is_shown_as_escapes(tmp_path):
+    """Whoever alters a ledger may write anything into it."""
+    ledger = Ledger(tmp_path / "budget.ledger")
+    ledger.create("town", 1)
+    entry = ledger.debit("town", 1, PrivacyUnit(), "paper\x1b[2J")
+    ledger.mark_saved(entry, "a\x1b]0;b", "0")
+    account = ledger.account("town")
+    assert account.entries[-1].what == "paper\\x1b[2J"
+    assert account.entries[-1].files[0].path.isprintable()

@@ -98,6 +98,15 @@ def test_a_file_is_read_by_groups_of_rows_and_not_as_a_whole(tmp_path, monkeypat
     assert held < 5_000_000
 
 
+def test_times_of_the_old_kind_are_not_ids(tmp_path):
+    """Arrow wraps far ones round: two ids would be one."""
+    times = pa.array([0, 2**61, 1], pa.timestamp("us"))
+    table = pa.table({"user_id": times, "geometry": [shapely.Point(1.5, 1.5).wkb] * 3})
+    pq.write_table(table, tmp_path / "a.parquet", use_deprecated_int96_timestamps=True)
+    with pytest.raises(DPRegionsError, match="INT96"):
+        dpr.open_regions(tmp_path / "a.parquet")
+
+
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64(), pa.list_(pa.int64())])
 @pytest.mark.parametrize("rows", [0, 3])
 def test_a_column_that_cannot_be_ids_is_refused_whatever_it_holds(kind, rows, tmp_path):

@@ -712,6 +712,17 @@ class TestDuckDB:
         shutil.copy(folder / "city.gpkg", tmp_path / "city.duckdb")
         assert "of another format" in refused(tmp_path / "city.duckdb", sql="FROM city")
 
+    def test_a_time_of_day_with_an_offset_is_no_id(self):
+        """Arrow has no such type, and drops the offset: two ids would be one."""
+        sql = "SELECT '01:00:00+01'::TIMETZ AS user_id, 'POINT (1 2)'::GEOMETRY AS g"
+        assert "cast it to text" in refused("duckdb://", InputTypeError, sql=sql, crs=32632)
+
+    def test_a_refused_file_is_closed(self, folder, tmp_path):
+        shutil.copy(folder / "city.duckdb", tmp_path / "a.duckdb")
+        refused(tmp_path / "a.duckdb", InputTypeError, sql="SELECT 1 AS user_id")
+        with duckdb.connect(tmp_path / "a.duckdb") as connection:
+            connection.execute("CREATE TABLE another (x INTEGER)")
+
     @pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE", "INTEGER[]", "STRUCT(a INTEGER)"])
     def test_ids_of_a_kind_that_is_none(self, kind):
         sql = f"SELECT NULL::{kind} AS user_id, 'POINT (1 2)'::GEOMETRY AS g"

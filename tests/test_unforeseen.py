@@ -103,6 +103,18 @@ def test_an_exact_histogram_and_the_curators_check_tell_nothing_either(monkeypat
     assert_no_secret(caught.value)
 
 
+def test_opening_a_source_tells_nothing_either(monkeypatch, tmp_path):
+    (tmp_path / "a.csv").write_text("user_id,wkt\n")
+    monkeypatch.setattr("dpregions.io.csv_regions.open_csv", broken)
+    with pytest.raises(
+        UnforeseenError, match=r"^opening the source failed .*\(KeyError\)"
+    ) as caught:
+        dpr.open_regions(tmp_path / "a.csv")
+    assert_no_secret(caught.value)
+    with pytest.raises(UnforeseenError, match="OSError"):
+        dpr.open_regions(tmp_path / ("x" * 300 + ".csv"))
+
+
 def test_extraction_tells_nothing_either(monkeypatch):
     fixes = pd.DataFrame({"user_id": [1], "lon": [9.0], "lat": [48.5]})
     recipe = {"k": 1, "max_diameter": 100, "crs": 32632}

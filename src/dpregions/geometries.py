@@ -18,6 +18,9 @@ from dpregions.errors import InputTypeError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+MAX_BYTES = 1 << 24
+"""Longest WKB of one geometry that is read, about a million vertices: GEOS takes 40 times that."""
+
 MAX_NESTING = 32
 """Collections within each other (in WKT: brackets) that are read. GEOS recurses for each."""
 
@@ -140,7 +143,7 @@ def _walkable(column: Any) -> NDArray[np.bool_]:
     octets = np.frombuffer(b"" if data is None else data, np.uint8)
     octets.flags.writeable = False  # some buffers are, and the walk is compiled once
     fine: NDArray[np.bool_] = _wkb.walkable(octets, offsets)
-    return fine
+    return fine & (np.diff(offsets) <= MAX_BYTES)
 
 
 def _plain_wkt(text: str | None) -> str | None:

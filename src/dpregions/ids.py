@@ -35,6 +35,7 @@ _LARGE_DIGITS = 4000
 _LARGE = 10**_LARGE_DIGITS
 _EXPONENT_DIGITS = 18
 _MADE_OF_BYTES = range(0xDC80, 0xDD00)
+_HALVES = re.compile("[\udc80-\udcff]+")
 _OTHER_HALF = {code: code - 0x100 for code in _MADE_OF_BYTES}
 
 
@@ -108,9 +109,13 @@ def marked_text(low: str, high: str) -> str | None:
     """
     if low == high:
         return json.dumps(low) if low else None
-    pairs = zip(low, high, strict=True)
-    parts = (json.dumps(a)[1:-1] if a == b else f"\\x{ord(a) - 0xDC00:02x}" for a, b in pairs)
-    return f'"{"".join(parts)}"'
+    parts, done = [], 0
+    for run in _HALVES.finditer(low):
+        parts.append(json.dumps(low[done : run.start()])[1:-1])
+        done = run.end()
+        pairs = zip(run[0], high[run.start() : done], strict=True)
+        parts += (json.dumps(a)[1:-1] if a == b else f"\\x{ord(a) - 0xDC00:02x}" for a, b in pairs)
+    return f'"{"".join(parts)}{json.dumps(low[done:])[1:-1]}"'
 
 
 def plain_text(raw: bytes) -> str:
@@ -124,15 +129,10 @@ def plain_text(raw: bytes) -> str:
     >>> plain_text("José".encode()), plain_text("José".encode("latin-1"))
     ('José', 'Jos\\xe9')
     """
-    text = raw.decode("utf-8", "surrogateescape")
-    if text.isascii() and "\\x" not in text:
+    text = raw.decode("utf-8", "backslashreplace")
+    if "\\x" not in text:
         return text
-    made = [ord(c) in _MADE_OF_BYTES for c in text]
-    if not any(made) and "\\x" not in text:
-        return text
-    doubled = (c.replace("\\", "\\\\") for c in text)
-    pairs = zip(doubled, made, strict=True)
-    return "".join(f"\\x{ord(c) - 0xDC00:02x}" if escaped else c for c, escaped in pairs)
+    return raw.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
 
 
 def number_text(digits: str) -> str | None:
@@ -235,6 +235,8 @@ def _given(user_id: Any) -> Any:
         raise InputTypeError(
             f"user_id must be a column name, an array of ids or None, got {type(user_id).__name__}"
         )
+    if isinstance(user_id, np.ma.MaskedArray):
+        raise InputTypeError("user_id is a masked array: give a list, with None where no id is")
     ids = user_id if hasattr(user_id, "dtype") else _objects(user_id)
     if ids.ndim != 1:
         raise InputTypeError(
@@ -368,14 +370,12 @@ def _refuse_arrow(kind: Any, holds: str) -> None:
 
 def _object_codes(values: NDArray[np.object_]) -> NDArray[np.int64]:
     """Return ids that are Python's objects as numbers, each looked at by itself."""
-    import pandas as pd
-
-    if set(map(type, values)) <= {str}:  # what the loop below gives, faster
-        codes, found = pd.factorize(values)
-        codes[np.isin(codes, np.flatnonzero(found == ""))] = -1
-        return np.asarray(codes, np.int64)
+    # Not by pandas: it takes some texts with NUL or surrogates for one.
     numbers: dict[Hashable, int] = {}
-    keys = map(_key_or_none, values)
+    if set(map(type, values)) <= {str}:  # what `_key` gives, faster
+        keys: Iterable[Hashable] = (value or None for value in values.tolist())
+    else:
+        keys = map(_key_or_none, values)
     return np.array([-1 if k is None else numbers.setdefault(k, len(numbers)) for k in keys],
                     np.int64)  # fmt: skip
 

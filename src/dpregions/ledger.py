@@ -27,6 +27,7 @@ from dpregions.errors import (
     LedgerUnavailableError,
     LedgerWarning,
     OverBudgetError,
+    printable,
 )
 from dpregions.ledger_file import insert, now, transaction
 from dpregions.privacy import (
@@ -386,7 +387,9 @@ def _entries(db: sqlite3.Connection, dataset: str, path: Path) -> list[Entry]:
     ):
         released.add(number)
         if kind == "saved":
-            files.setdefault(number, []).append(SavedFile(file, checksum))
+            # Whoever alters a ledger may write anything, also what a terminal would act on.
+            saved = SavedFile(printable(str(file)), printable(str(checksum)))
+            files.setdefault(number, []).append(saved)
     rows = db.execute(
         "SELECT number, kind, epsilon, what, time FROM entry WHERE dataset = ? ORDER BY number",
         (dataset,),
@@ -394,7 +397,15 @@ def _entries(db: sqlite3.Connection, dataset: str, path: Path) -> list[Entry]:
     if not rows or rows[0][1] != "total" or not all(_sound(*row[1:3]) for row in rows):
         raise LedgerError(f"the ledger {path} was altered: an entry of {dataset!r} is no epsilon")
     return [
-        Entry(n, kind, Fraction(epsilon), what, time, n in released, tuple(files.get(n, ())))
+        Entry(
+            number=n,
+            kind=kind,
+            epsilon=Fraction(epsilon),
+            what=printable(str(what)),
+            time=printable(str(time)),
+            released=n in released,
+            files=tuple(files.get(n, ())),
+        )
         for n, kind, epsilon, what, time in rows
     ]
 

@@ -40,6 +40,14 @@ def open_duckdb(place: str | Path, request: Request) -> RegionStream:
     sql = query_of(request, "DuckDB")
     errors: Kinds = (duckdb.Error, *arrow_errors())
     connection = _connect(duckdb, str(place))
+    try:
+        return _opened(connection, sql, errors, request)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _opened(connection: Any, sql: str, errors: Kinds, request: Request) -> RegionStream:
     refused = InputError(
         "DuckDB refused the SQL: try it in DuckDB itself. It must be one SELECT, without "
         "functions of an extension: the geometry as GEOMETRY or WKB. In a database file it reads "
@@ -56,6 +64,11 @@ def open_duckdb(place: str | Path, request: Request) -> RegionStream:
         )
     names, types = list(table.columns), [kind.id for kind in table.types]
     ids = request.id_columns(names)
+    for name in ids:
+        if types[names.index(name)] == "time with time zone":  # Arrow has no such type
+            raise InputTypeError(
+                f"user_id={name!r} is a time of day with an offset: cast it to text"
+            )
     found = [n for n, kind in zip(names, types, strict=True) if kind in ("geometry", "blob")]
     if request.geometry in names and request.geometry not in found:
         kind = types[names.index(request.geometry)]

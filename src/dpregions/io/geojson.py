@@ -65,7 +65,7 @@ def open_geojson(path: Path, request: Request, block_bytes: int = BLOCK_BYTES) -
     _refuse_too_deep_a_call()
     survey = _Survey(path, block_bytes, request)
     attempt(survey.read, (OSError,), damaged)
-    wanted, carried = _described(path, survey, damaged)
+    wanted, carried = _described(path, survey, damaged, _degrees(request))
     fields = [*(pa.field(name, pa.string()) for name in names), pa.field("geometry", pa.binary())]
     schema = pa.schema(fields)
     batches = _batches(path, wanted, names, schema, request, block_bytes)
@@ -120,7 +120,14 @@ def _members(text: str) -> list[tuple[str, Any]] | None:
     return found
 
 
-def _described(path: Path, survey: _Survey, damaged: InputError) -> tuple[int, CRS | None]:
+def _degrees(request: Request) -> CRS | None:
+    """Return the CRS of a file that names none: WGS 84, unless the caller states another."""
+    return read_crs("OGC:CRS84") if request.crs is None else None
+
+
+def _described(
+    path: Path, survey: _Survey, damaged: InputError, unnamed: CRS | None
+) -> tuple[int, CRS | None]:
     """Return which array holds the features, SEQUENCE for none, and the CRS."""
     from dpregions._json_frames import SEQUENCE
 
@@ -137,7 +144,7 @@ def _described(path: Path, survey: _Survey, damaged: InputError) -> tuple[int, C
             raise damaged
         if "features" not in lists:
             raise InputError(f"{path} is a collection of features without a list of them")
-        return lists.index("features"), _crs(path, outer)
+        return lists.index("features"), _crs(path, outer) if "crs" in outer else unnamed
     if survey.n_objects == 1 and survey.too_long:
         raise InputError(
             f"{path} is not GeoJSON, or holds more than {OUTER_BYTES >> 20} MiB beside its lists "
@@ -150,7 +157,7 @@ def _described(path: Path, survey: _Survey, damaged: InputError) -> tuple[int, C
             f"{path} is TopoJSON or Esri JSON, not GeoJSON: convert it, for example by ogr2ogr"
         )
     # A single feature goes the way of several: what it says of itself decides nothing else.
-    return SEQUENCE, read_crs("OGC:CRS84")
+    return SEQUENCE, unnamed
 
 
 _CRS_NAMES = re.compile(
@@ -161,9 +168,7 @@ _CRS_NAMES = re.compile(
 
 
 def _crs(path: Path, outer: dict[str, Any]) -> CRS | None:
-    """Return the CRS that the outermost object names (GeoJSON 2008); by default WGS 84."""
-    if "crs" not in outer:
-        return read_crs("OGC:CRS84")
+    """Return the CRS that the outermost object names (GeoJSON 2008)."""
     member = outer["crs"]
     if member is None:
         return None

@@ -57,6 +57,7 @@ class _Layer:
 def open_geopackage(path: Path, request: Request) -> RegionStream:
     """Open a layer of a GeoPackage; several need `layer`."""
     refuse_useless(request)
+    path = path.resolve()  # what SQLite is still to write lies beside the file itself
     uri = attempt(lambda: _whole_database(path), _KINDS, damaged(path))
     layer = attempt(lambda: _read_layer(path, uri, request), _KINDS, damaged(path))
     ids = request.id_columns(list(layer.columns))

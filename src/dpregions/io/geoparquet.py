@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,8 @@ from dpregions.arrow_regions import (
     geometry_field,
     in_our_words,
 )
-from dpregions.errors import InputError
+from dpregions.errors import InputError, InputTypeError
+from dpregions.io.parquet_files import open_parquet
 from dpregions.io.requests import Request
 from dpregions.units import stated_unit
 
@@ -25,39 +25,28 @@ if TYPE_CHECKING:
 
 def open_geoparquet(path: Path, request: Request) -> RegionStream:
     """Open a Parquet file of regions; its own metadata say the CRS and the unit."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     request.refuse_useless("GeoParquet")
     damaged = InputError(f"{path} is cut short, damaged or not Parquet")
     kinds = (*arrow_errors(), ValueError)  # names of columns that are no text
-    file = attempt(lambda: pq.ParquetFile(path, pre_buffer=False), kinds, damaged)
+    file = attempt(lambda: open_parquet(path), kinds, damaged)
     schema = attempt(lambda: file.schema_arrow, kinds, damaged)
     marked = stated_unit(schema.metadata)
     ids = request.id_columns(schema.names, marked)
     geometry, carried = geometry_field(schema, request.geometry)
-    if any(pa.types.is_dictionary(schema.field(name).type) for name in ids):
-        file = attempt(lambda: _without_dictionaries(path), kinds, damaged)
+    _refuse_int96(file, ids)
     batches = in_our_words(_batches(file, [*ids, geometry], request), arrow_errors(), damaged)
     return request.stream(batches, schema, ids, geometry, carried, marked)
 
 
-def _without_dictionaries(path: Path) -> Any:
-    """Open a file by its own types, not by those that Arrow noted beside them.
-
-    Arrow refuses a dictionary of text for one value that is not UTF-8. Its note is passed over by
-    another name in a copy of the footer, where nothing else changes.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with open(path, "rb") as file:
-        file.seek(-8, os.SEEK_END)
-        size = int.from_bytes(file.read(4), "little")
-        file.seek(-8 - size, os.SEEK_END)
-        footer = file.read(size + 8).replace(b"ARROW:schema", b"ARROW:unread")
-    metadata = pq.read_metadata(pa.BufferReader(b"PAR1" + footer))
-    return pq.ParquetFile(path, metadata=metadata, pre_buffer=False)
+def _refuse_int96(file: Any, ids: list[str]) -> None:
+    """Refuse times of an old kind as ids: Arrow reads far ones as other times."""
+    for i in range(len(file.schema)):
+        column = file.schema.column(i)
+        if column.path in ids and column.physical_type == "INT96":
+            raise InputTypeError(
+                f"user_id={column.path!r} holds times as INT96, of which several would pass for "
+                f"one: make them text or whole numbers"
+            )
 
 
 def _batches(file: Any, columns: list[str], request: Request) -> Iterator[pyarrow.RecordBatch]:

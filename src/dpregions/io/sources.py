@@ -26,6 +26,7 @@ from dpregions.crs import read_crs
 from dpregions.errors import InputError, InputTypeError
 from dpregions.io.requests import Request
 from dpregions.privacy import Unit
+from dpregions.unforeseen import foreseen
 from dpregions.units import protected, stated_unit
 
 GEOPARQUET = (".parquet", ".pq", ".geoparquet")
@@ -33,7 +34,7 @@ _ADAPTORS = {
     GEOPARQUET: "geoparquet.open_geoparquet",
     (".gpkg",): "geopackage.open_geopackage",
     (".fgb",): "flatgeobuf.open_flatgeobuf",
-    (".geojson", ".json"): "geojson.open_geojson",
+    (".geojson", ".json", ".geojsonl", ".geojsons"): "geojson.open_geojson",
     (".shp", ".zip"): "shapefiles.open_shapefile",
     (".csv", ".csv.gz"): "csv_regions.open_csv",
     (".duckdb", ".ddb", ".db"): "duckdb_files.open_duckdb",
@@ -41,7 +42,7 @@ _ADAPTORS = {
 """By the endings of names, the module of `io/` and its function that opens such a file."""
 
 _KNOWN = (
-    "GeoParquet (.parquet), GeoPackage (.gpkg), FlatGeobuf (.fgb), GeoJSON (.geojson), "
+    "GeoParquet (.parquet), GeoPackage (.gpkg), FlatGeobuf (.fgb), GeoJSON (.geojson, .geojsonl), "
     "Shapefile (.shp, .zip), CSV (.csv, .csv.gz), DuckDB (.duckdb, .db, with sql=...), "
     "postgresql://... and duckdb:///... URLs"
 )
@@ -112,6 +113,10 @@ def open_regions(
     stated = None if crs is None else read_crs(crs)
     request = Request(user_id, geometry, stated, sql, layer, lon, lat, progress, unit)
     source = source.strip() if isinstance(source, str) else source
+    return foreseen(lambda: _opened(source, request), "opening the source")
+
+
+def _opened(source: Any, request: Request) -> RegionStream:
     if isinstance(source, str) and re.match(r"[a-z][a-z0-9+]+://", source, re.I):
         return _open_url(source, request)
     if isinstance(source, str | PathLike):

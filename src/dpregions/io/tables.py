@@ -23,6 +23,7 @@ from dpregions.arrow_regions import (
 from dpregions.errors import InputError, InputTypeError
 from dpregions.ids import plain_text, refuse_kind
 from dpregions.io import csv_blocks
+from dpregions.io.parquet_files import open_parquet
 from dpregions.readings import decoded, microseconds_of, microseconds_of_arrow, numbers_of_text
 
 if TYPE_CHECKING:
@@ -134,13 +135,7 @@ def stream(path: Path, columns: Iterable[str]) -> Iterator[tuple[Any, int]]:
 
 
 def _parquet(path: Path) -> Any:
-    import pyarrow.parquet as pq
-
-    def opened() -> Any:
-        # Not pre-buffered: that would hold all of a file at once.
-        return pq.ParquetFile(path, pre_buffer=False)
-
-    return attempt(opened, _parquet_errors(), _damaged(path))
+    return attempt(lambda: open_parquet(path), _parquet_errors(), _damaged(path))
 
 
 def _schema(path: Path) -> Any:
