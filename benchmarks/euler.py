@@ -11,8 +11,9 @@ import numpy as np
 import shapely
 
 from benchmarks.report import Row, best_of, show
-from dpregions import EulerHistogram, Grid, _kernel
-from dpregions.regions import outlines_of
+from dpregions import EulerHistogram, Grid
+from dpregions.geometry import kernel as _kernel
+from dpregions.intake.regions import outlines_of
 
 SJOIN = "geopandas.sjoin with faces, edges, vertices"
 

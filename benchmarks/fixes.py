@@ -21,7 +21,7 @@ import shapely
 from scipy.stats import gaussian_kde
 
 from benchmarks.report import Row, best_of, show
-from dpregions.fixes import regions_from_fixes
+from dpregions.extraction.fixes import regions_from_fixes
 
 PEER = "gaussian_kde at each user's fixes"
 K, DIAMETER, CRS = 163, 2000.0, "EPSG:32650"
@@ -29,7 +29,7 @@ K, DIAMETER, CRS = 163, 2000.0, "EPSG:32650"
 END_TO_END = """
 import json, resource, sys, time
 start = time.perf_counter()
-from dpregions.fixes import regions_from_batches
+from dpregions.extraction.fixes import regions_from_batches
 from dpregions.io.traces import read_fixes
 regions_from_batches(read_fixes(sys.argv[1]), k=163, max_diameter="2km", crs="EPSG:32650")
 seconds = time.perf_counter() - start

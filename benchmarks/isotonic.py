@@ -13,7 +13,7 @@ import numpy as np
 from tests.oracle_lp import solve
 
 from benchmarks.report import Row, best_of, show
-from dpregions.isotonic import fit_l1, fit_linf
+from dpregions.mechanisms.paper.isotonic import fit_l1, fit_linf
 
 TITLE = "Order-constrained fits (both L1 optima included)"
 HIGHS = "scipy HiGHS dual simplex"

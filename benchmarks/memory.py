@@ -23,8 +23,8 @@ import shapely
 import dpregions as dpr
 from benchmarks.report import Row, show
 from dpregions import memory
-from dpregions.releasing import release_with
-from dpregions.study.noise import StudyNoise
+from dpregions.privacy.seeded import StudyNoise
+from dpregions.releases.make import release_with
 
 WARM = 6
 

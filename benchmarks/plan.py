@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.report import Row, show
 from benchmarks.utility import MAX_DIAMETER, tdrive, usual_folder
 from dpregions import synthetic
-from dpregions.planning import plan
+from dpregions.planning.plan import plan
 from dpregions.study.baselines import ExactData
 from dpregions.study.harness import errors_by_size, evaluate
 

@@ -15,7 +15,7 @@ import shapely
 from benchmarks.report import Row, show
 from dpregions import EulerHistogram, synthetic
 from dpregions.errors import DPRegionsWarning
-from dpregions.queries import select
+from dpregions.geometry.cells import select
 
 
 def shapes(kind: str, n: int, size: float, rng: np.random.Generator) -> np.ndarray:

@@ -26,7 +26,9 @@ from rich.table import Table
 
 from benchmarks.report import Row
 from dpregions import Grid, paper, regions_from_fixes, synthetic
-from dpregions.privacy import Budget
+from dpregions.planning.workload import SHARES
+from dpregions.privacy.budget import Budget
+from dpregions.privacy.seeded import StudyNoise
 from dpregions.study.baselines import LABEL, ExactData
 from dpregions.study.harness import (
     SIMPLE_BASELINES,
@@ -37,8 +39,6 @@ from dpregions.study.harness import (
     ratio,
     run_footprint,
 )
-from dpregions.study.noise import StudyNoise
-from dpregions.study.workloads import SHARES
 
 MAX_DIAMETER = "2km"
 COMPARED = ("paper", "footprint", *SIMPLE_BASELINES)

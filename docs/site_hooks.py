@@ -14,7 +14,16 @@ def on_page_markdown(markdown: str, **_: object) -> str:
     """Replace the marker by what the command line says of itself."""
     if MARKER not in markdown:
         return markdown
-    args = [sys.executable, "-m", "typer", "dpregions.cli", "utils", "docs", "--name", "dpregions"]
+    args = [
+        sys.executable,
+        "-m",
+        "typer",
+        "dpregions.cli.app",
+        "utils",
+        "docs",
+        "--name",
+        "dpregions",
+    ]
     made = subprocess.run(args, capture_output=True, text=True, check=True).stdout
     _, _, commands = made.partition("\n## ")
     return markdown.replace(MARKER, "## " + commands)

@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 
-from dpregions import cli
+from dpregions.cli import app as cli
 
 
 def run(*args, stdin=""):

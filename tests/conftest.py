@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from dpregions.ledger import Ledger
-    from dpregions.releases import Release
+    from dpregions.privacy.ledger import Ledger
+    from dpregions.releases.published import Release
 
 # Compiled code makes the first example slow and the others fast: no deadline an example.
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -45,7 +45,7 @@ def postgis() -> Iterator[str]:
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     """A ledger whose file is not there yet."""
-    from dpregions.ledger import Ledger
+    from dpregions.privacy.ledger import Ledger
 
     return Ledger(tmp_path / "budget.ledger")
 

@@ -6,12 +6,12 @@ import numpy as np
 import shapely
 
 import dpregions as dpr
-from dpregions import footprint
-from dpregions.hierarchy import Level
-from dpregions.releases import Release
-from dpregions.releasing import release_with
-from dpregions.strategy import Strategy
-from dpregions.study.noise import StudyNoise
+from dpregions.mechanisms.footprint import mechanism as footprint
+from dpregions.mechanisms.footprint.choice import Strategy
+from dpregions.mechanisms.footprint.levels import Level
+from dpregions.privacy.seeded import StudyNoise
+from dpregions.releases.make import release_with
+from dpregions.releases.published import Release
 
 UNIT_GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5)
 PLAIN = Strategy("sizes", (Level(0, "all"), Level(1, "letters")), (0, 10))

@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import numpy as np
 
-from dpregions.grid import Grid
-from dpregions.privacy import Budget, PrivacyUnit
-from dpregions.releases import Release
+from dpregions.geometry.grid import Grid
+from dpregions.privacy.budget import Budget, PrivacyUnit
+from dpregions.releases.published import Release
 
 EPSILON = Budget(Decimal("0.35"))
 

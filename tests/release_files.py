@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import shapely
 
 import dpregions as dpr
-from dpregions.release_columns import checksum_of, columns_of
-from dpregions.release_file import CATALOGUE, STATEMENT, checksum, seal
-from dpregions.releasing import release_with
-from dpregions.study.noise import StudyNoise
+from dpregions.privacy.seeded import StudyNoise
+from dpregions.releases.columns import checksum_of, columns_of
+from dpregions.releases.file import CATALOGUE, STATEMENT, checksum, seal
+from dpregions.releases.make import release_with
 
 GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5, crs="EPSG:32632")
 

@@ -9,10 +9,10 @@ import numpy as np
 import shapely
 
 import dpregions as dpr
-from dpregions.privacy import scale_for
-from dpregions.releases import Release
-from dpregions.releasing import release_with
-from dpregions.study.noise import StudyNoise
+from dpregions.privacy.budget import scale_for
+from dpregions.privacy.seeded import StudyNoise
+from dpregions.releases.make import release_with
+from dpregions.releases.published import Release
 
 GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5)
 HARDLY_ANY_NOISE = 10**15  # an epsilon at which every draw is 0: shows who was counted

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dpregions.account_names import account_name, look_alike
 from dpregions.errors import InputError, LedgerError
-from dpregions.privacy import PrivacyUnit
+from dpregions.privacy.account_names import account_name, look_alike
+from dpregions.privacy.budget import PrivacyUnit
 
 USERS = PrivacyUnit()
 COMPOSED, TAKEN_APART = "Jos\u00e9", "Jose\u0301"

@@ -32,7 +32,7 @@ from hypothesis import strategies as st
 
 import dpregions as dpr
 from dpregions import EulerHistogram
-from dpregions.ids import IdColumns
+from dpregions.intake.ids import IdColumns
 
 GRID = dpr.Grid(0, 0, 1, n_rows=6, n_cols=6)
 

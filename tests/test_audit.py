@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from auditing import audit, audit_by_component
-from dpregions.privacy import Budget, NoiseSource, SystemNoise, euler_sensitivity
-from dpregions.study.noise import StudyNoise
+from dpregions.privacy.budget import Budget, NoiseSource, SystemNoise, euler_sensitivity
+from dpregions.privacy.seeded import StudyNoise
 
 Counts = np.ndarray
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from dpregions.bounds import (
+from dpregions.errors import PrivacyError
+from dpregions.mechanisms.paper.bounds import (
     diff_priv_bound,
     lin_prog_bound,
     n_components,
@@ -19,11 +20,10 @@ from dpregions.bounds import (
     rounding_bound,
     utility_bound,
 )
-from dpregions.errors import PrivacyError
-from dpregions.isotonic import fit_l1, fit_linf
-from dpregions.noise_law import tail
-from dpregions.privacy import euler_sensitivity, scale_for
-from dpregions.study.noise import StudyNoise
+from dpregions.mechanisms.paper.isotonic import fit_l1, fit_linf
+from dpregions.privacy.budget import euler_sensitivity, scale_for
+from dpregions.privacy.law import tail
+from dpregions.privacy.seeded import StudyNoise
 
 FAILURE = 0.1
 

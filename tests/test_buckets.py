@@ -11,12 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpregions import EulerHistogram, Grid
-from dpregions.bodies import Bodies, make_bodies
-from dpregions.buckets import LIMIT, MOST_CELLS_WIDE, Buckets, Footprints, refuse_too_many
-from dpregions.catalogue import catalogue
 from dpregions.errors import PrivacyError
-from dpregions.queries import Selection, signed_table
-from dpregions.regions import Bound, outlines_of
+from dpregions.geometry.cells import Selection, signed_table
+from dpregions.intake.regions import Bound, outlines_of
+from dpregions.mechanisms.footprint.bodies import Bodies, make_bodies
+from dpregions.mechanisms.footprint.buckets import (
+    LIMIT,
+    MOST_CELLS_WIDE,
+    Buckets,
+    Footprints,
+    refuse_too_many,
+)
+from dpregions.mechanisms.footprint.catalogue import catalogue
 from oracle import padded, touched
 from strategies import bodies, geometries
 

@@ -9,8 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpregions import _footprint_kernel as kernel
-from dpregions.catalogue import CLEAR, PATTERNS_A_FOOTPRINT, Catalogue, catalogue
+from dpregions.mechanisms.footprint import kernel
+from dpregions.mechanisms.footprint.catalogue import (
+    CLEAR,
+    PATTERNS_A_FOOTPRINT,
+    Catalogue,
+    catalogue,
+)
 from oracle import padded, touched
 
 STEPS = 1 << 20

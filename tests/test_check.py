@@ -14,9 +14,11 @@ import shapely
 
 import command_line
 import dpregions as dpr
-from dpregions import Grid, arrow_regions, curator, releasing, synthetic
+from dpregions import Grid, curator, synthetic
 from dpregions.curator import LABEL, check_regions
 from dpregions.errors import CRSError, InputError
+from dpregions.intake import arrow as arrow_regions
+from dpregions.releases import make as releasing
 
 GRID = Grid(0, 0, 1, n_rows=4, n_cols=5)
 

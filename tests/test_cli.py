@@ -7,9 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from dpregions import __version__
-from dpregions.cli import app, main
+from dpregions.cli.app import app, main
 from dpregions.errors import InputError
-from dpregions.ledger import Ledger
+from dpregions.privacy.ledger import Ledger
 
 run = CliRunner().invoke
 
@@ -74,7 +74,7 @@ def test_a_folder_that_cannot_be_made_is_one_line_and_exit_code_1(tmp_path, monk
 def test_help_imports_nothing_heavy():
     code = (
         "import sys; sys.argv = ['dpregions', '--help']\n"
-        "from dpregions.cli import main\n"
+        "from dpregions.cli.app import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
         "heavy = {'numba', 'geopandas', 'pandas', 'shapely', 'matplotlib', 'opendp', 'scipy'}\n"

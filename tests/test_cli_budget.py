@@ -8,9 +8,9 @@ from fractions import Fraction
 import pytest
 
 from command_line import run
-from dpregions import ledger_file
-from dpregions.ledger import Ledger
-from dpregions.privacy import PrivacyUnit
+from dpregions.privacy import ledger_file
+from dpregions.privacy.budget import PrivacyUnit
+from dpregions.privacy.ledger import Ledger
 
 
 @pytest.fixture

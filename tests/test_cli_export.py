@@ -9,8 +9,8 @@ import rasterio
 
 import command_line
 import dpregions as dpr
-from dpregions.releasing import release_with
-from dpregions.study.noise import StudyNoise
+from dpregions.privacy.seeded import StudyNoise
+from dpregions.releases.make import release_with
 
 run = partial(command_line.run, "export")
 

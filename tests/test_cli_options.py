@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dpregions import Grid
-from dpregions.cli_options import notes, read_grid, read_length, read_place
+from dpregions.cli.options import notes, read_grid, read_length, read_place
 from dpregions.errors import DPRegionsError, InputError, SettingWarning
 
 

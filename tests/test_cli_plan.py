@@ -7,8 +7,8 @@ import pytest
 
 import command_line
 from dpregions import Grid
-from dpregions.planning import plan, square_grids
-from dpregions.study import rehearsal
+from dpregions.planning import rehearsal
+from dpregions.planning.plan import plan, square_grids
 from fresh_interpreter import HEAVY, imported_by
 
 run = partial(command_line.run, "plan")
@@ -145,5 +145,5 @@ def test_missing_options_are_wrong_usage():
 
 
 def test_the_help_has_an_example_and_needs_nothing_heavy():
-    assert imported_by("import typer, dpregions.cli_plan", ("numpy", *HEAVY)) == []
+    assert imported_by("import typer, dpregions.cli.plan", ("numpy", *HEAVY)) == []
     assert "Example: dpregions plan" in run("--help").stdout

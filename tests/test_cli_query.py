@@ -16,11 +16,11 @@ import shapely
 
 import dpregions as dpr
 from command_line import run
-from dpregions.cli_options import read_grid
+from dpregions.cli.options import read_grid
 from dpregions.errors import InputError
-from dpregions.release_file import checksum
-from dpregions.releasing import release_with
-from dpregions.study.noise import StudyNoise
+from dpregions.privacy.seeded import StudyNoise
+from dpregions.releases.file import checksum
+from dpregions.releases.make import release_with
 
 # About the origin of its plane, so that bounds are negative.
 GRID = dpr.Grid(-2000, -2000, 1000, n_rows=4, n_cols=5, crs="EPSG:3857")
@@ -393,7 +393,7 @@ def test_describe_gives_a_grid_that_other_commands_take(city, tmp_path):
 def test_a_rectangle_is_answered_without_numba_or_geopandas(city):
     code = (
         "import sys\n"
-        "from dpregions.cli import main\n"
+        "from dpregions.cli.app import main\n"
         "sys.argv = ['dpregions', *sys.argv[1:]]\n"
         "try: main()\n"
         "except SystemExit as end: assert not end.code\n"

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import command_line
-from dpregions import whole_files
-from dpregions.fixes import UNIT_ATTRIBUTE, regions_from_fixes
+from dpregions import atomic_files as whole_files
+from dpregions.extraction.fixes import UNIT_ATTRIBUTE, regions_from_fixes
 from dpregions.io.region_files import load_regions, save_regions
 from fresh_interpreter import HEAVY, imported_by
 
@@ -209,5 +209,5 @@ def test_the_file_is_for_its_owner_alone(tmp_path):
 
 
 def test_there_is_help_without_heavy_imports():
-    assert imported_by("import typer, dpregions.cli_regions", ("numpy", *HEAVY)) == []
+    assert imported_by("import typer, dpregions.cli.regions", ("numpy", *HEAVY)) == []
     assert "GPS" in run("--help").stdout

@@ -16,11 +16,13 @@ import rich.status
 
 import dpregions as dpr
 from command_line import run
-from dpregions import cli_release, release_file, releases
+from dpregions.cli import release as cli_release
 from dpregions.errors import LedgerUnavailableError
-from dpregions.fixes import UNIT_ATTRIBUTE
+from dpregions.extraction.fixes import UNIT_ATTRIBUTE
 from dpregions.io.region_files import save_regions
-from dpregions.ledger import Ledger
+from dpregions.privacy.ledger import Ledger
+from dpregions.releases import file as release_file
+from dpregions.releases import published as releases
 
 N_REGIONS = 437
 AREA = ("--around", "9.0,48.5", "--side", "10km", "--cell", "1km")

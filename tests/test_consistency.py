@@ -12,9 +12,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import oracle_lp
-from dpregions import EulerHistogram, Grid, consistency
-from dpregions.consistency import Inconsistency, inconsistency, n_constraints, violations
+from dpregions import EulerHistogram, Grid
 from dpregions.errors import InputError, InputTypeError
+from dpregions.mechanisms.paper import consistency
+from dpregions.mechanisms.paper.consistency import (
+    Inconsistency,
+    inconsistency,
+    n_constraints,
+    violations,
+)
 
 NONE_BROKEN = {"C1": 0, "C2": 0, "C3": 0}
 

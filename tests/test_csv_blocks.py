@@ -19,8 +19,8 @@ import dpregions as dpr
 from dpregions import EulerHistogram, synthetic
 from dpregions.curator import check_regions
 from dpregions.errors import DPRegionsError, InputError
-from dpregions.fixes import regions_from_batches
-from dpregions.ids import plain_text
+from dpregions.extraction.fixes import regions_from_batches
+from dpregions.intake.ids import plain_text
 from dpregions.io import csv_blocks, tables
 from dpregions.io.traces import read_fixes
 

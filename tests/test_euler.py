@@ -14,8 +14,9 @@ from shapely import LineString, Point, Polygon, box
 
 import oracle
 import strategies
-from dpregions import EulerHistogram, Grid, regions
+from dpregions import EulerHistogram, Grid
 from dpregions.errors import InputError, InputTypeError
+from dpregions.intake import regions
 
 GRID = Grid(0, 0, 1, n_rows=3, n_cols=3)
 

@@ -7,8 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpregions.expectation import _Surroundings, expected_buckets, expected_letters, mix_doubt
-from dpregions.hierarchy import Hierarchy, Level, Measured, covert_fit
+from dpregions.mechanisms.footprint.expectation import (
+    _Surroundings,
+    expected_buckets,
+    expected_letters,
+    mix_doubt,
+)
+from dpregions.mechanisms.footprint.levels import Hierarchy, Level, Measured, covert_fit
 from trees import buckets_of, matrix, tree_of
 
 # Sizes

@@ -19,7 +19,7 @@ import rasterio
 import shapely
 
 import dpregions as dpr
-from dpregions import whole_files
+from dpregions import atomic_files as whole_files
 from dpregions.errors import (
     CRSError,
     InputError,

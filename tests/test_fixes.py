@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import gaussian_kde
 
-from dpregions import _density
-from dpregions.fixes import regions_from_fixes
+from dpregions.extraction import density as _density
+from dpregions.extraction.fixes import regions_from_fixes
 from fresh_interpreter import HEAVY, imported_by
 from small_fixes import ORIGIN, UTM, diameter, in_metres, table
 
@@ -227,7 +227,7 @@ def test_a_geodataframe_gives_what_its_coordinates_give():
 
 
 def test_importing_the_module_is_light():
-    assert imported_by("import dpregions.fixes", ("pyproj", *HEAVY)) == []
+    assert imported_by("import dpregions.extraction.fixes", ("pyproj", *HEAVY)) == []
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ import pytest
 import shapely
 
 import dpregions as dpr
-from dpregions import footprint
 from dpregions.errors import CRSError, InputError, InputTypeError, PrivacyError
-from dpregions.releases import Release
-from dpregions.strategy import choose
-from dpregions.study.noise import StudyNoise
+from dpregions.mechanisms.footprint import mechanism as footprint
+from dpregions.mechanisms.footprint.choice import choose
+from dpregions.privacy.seeded import StudyNoise
+from dpregions.releases.published import Release
 from footprint_releases import JOINED, PLAIN, SHAPES, UNIT_GRID, fix_strategy, study, town
 from watched_noise import Untouched
 

@@ -11,9 +11,9 @@ import shapely
 
 import dpregions as dpr
 from auditing import audit
-from dpregions.buckets import Buckets
-from dpregions.privacy import Budget
-from dpregions.study.noise import StudyNoise
+from dpregions.mechanisms.footprint.buckets import Buckets
+from dpregions.privacy.budget import Budget
+from dpregions.privacy.seeded import StudyNoise
 from footprint_releases import BLOCKS, PLAIN, fix_strategy, study
 from watched_noise import Spy
 

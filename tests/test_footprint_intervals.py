@@ -12,14 +12,14 @@ import pytest
 import shapely
 
 import dpregions as dpr
-from dpregions import footprint
-from dpregions.privacy import Budget
-from dpregions.queries import select
-from dpregions.regions import Bound, outlines_of
-from dpregions.releases import Release
-from dpregions.releasing import release_with
-from dpregions.strategy import default_sizes
-from dpregions.study.noise import StudyNoise
+from dpregions.geometry.cells import select
+from dpregions.intake.regions import Bound, outlines_of
+from dpregions.mechanisms.footprint import mechanism as footprint
+from dpregions.mechanisms.footprint.choice import default_sizes
+from dpregions.privacy.budget import Budget
+from dpregions.privacy.seeded import StudyNoise
+from dpregions.releases.make import release_with
+from dpregions.releases.published import Release
 from footprint_releases import BLOCKS, JOINED, PLAIN, SHAPES, UNIT_GRID, fix_strategy, study, town
 from release_files import GRID, made
 

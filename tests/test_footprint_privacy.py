@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import dpregions as dpr
-from dpregions import footprint, strategy
-from dpregions.catalogue import catalogue
-from dpregions.hierarchy import Hierarchy
-from dpregions.privacy import Budget, scale_for
-from dpregions.strategy import Strategy, choose
-from dpregions.study.noise import StudyNoise
+from dpregions.mechanisms.footprint import choice as strategy
+from dpregions.mechanisms.footprint import mechanism as footprint
+from dpregions.mechanisms.footprint.catalogue import catalogue
+from dpregions.mechanisms.footprint.choice import Strategy, choose
+from dpregions.mechanisms.footprint.levels import Hierarchy
+from dpregions.privacy.budget import Budget, scale_for
+from dpregions.privacy.seeded import StudyNoise
 from footprint_releases import BLOCKS, JOINED, PLAIN, SHAPES, UNIT_GRID, fix_strategy, study, town
 from watched_noise import Spy
 
@@ -196,7 +197,7 @@ def test_the_mechanism_asks_for_a_strategy_with_the_noisy_total(monkeypatch):
 
 SUBPROCESS = """
 import pickle, sys
-from dpregions import footprint
+from dpregions.mechanisms.footprint import mechanism as footprint
 steps = footprint.post_process(*pickle.load(sys.stdin.buffer))
 sys.stdout.buffer.write(pickle.dumps((steps.counts, steps.signed, steps.spending)))
 """

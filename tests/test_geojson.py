@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 import dpregions as dpr
 from dpregions.crs import read_crs
 from dpregions.errors import CRSError, DPRegionsError, InputError
-from dpregions.ids import NumberToken, id_text, number_text
+from dpregions.intake.ids import NumberToken, id_text, number_text
 from dpregions.io import geojson
 from dpregions.io.geojson import open_geojson
 from dpregions.io.geojson_features import COLLECTIONS, DEEPEST, row, wkb

@@ -18,8 +18,8 @@ from shapely import Point
 import dpregions as dpr
 from dpregions.curator import check_regions
 from dpregions.errors import InputTypeError
-from dpregions.geometries import MAX_NESTING, coordinates, decoded, decoded_text
-from dpregions.regions import RegionTable
+from dpregions.intake.geometries import MAX_NESTING, coordinates, decoded, decoded_text
+from dpregions.intake.regions import RegionTable
 
 GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=4)
 HERE = Point(1, 1)

@@ -171,7 +171,7 @@ class TestGeometries:
     def test_chunks_make_no_difference(self, size, tmp_path, monkeypatch):
         path = write_ids(tmp_path / "x.gpkg", range(7))
         whole, shares = records(path), []
-        monkeypatch.setattr("dpregions.arrow_regions.CHUNK_ROWS", size)
+        monkeypatch.setattr("dpregions.intake.arrow.CHUNK_ROWS", size)
         assert records(path, progress=shares.append) == whole
         assert shares == sorted(shares) and shares[-1] == 1
         monkeypatch.setattr("dpregions.io.records._BATCH_BYTES", size)

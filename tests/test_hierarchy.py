@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpregions.expectation import expected_letters
-from dpregions.hierarchy import (
+from dpregions.mechanisms.footprint.choice import candidates
+from dpregions.mechanisms.footprint.expectation import expected_letters
+from dpregions.mechanisms.footprint.levels import (
     MIX,
     Hierarchy,
     Measured,
@@ -17,7 +18,6 @@ from dpregions.hierarchy import (
     query_variance,
     signed_fit,
 )
-from dpregions.strategy import candidates
 from trees import LEVELS, buckets_of, matrix, tree_of
 
 

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpregions import ids
-from dpregions.ids import (
+from dpregions.intake import ids
+from dpregions.intake.ids import (
     IdColumns,
     NumberToken,
     both_ways,

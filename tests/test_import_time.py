@@ -23,7 +23,7 @@ def test_errors_load_nothing_heavy():
     [
         "grid.cell_range(0.2, 0.2, 1.5, 1.5)",
         "grid.to_json(); repr(grid); hash(grid); grid.cells_spanned(2)",
-        "from dpregions.grid import Grid; Grid.from_json(grid.to_json())",
+        "from dpregions.geometry.grid import Grid; Grid.from_json(grid.to_json())",
     ],
 )
 def test_a_grid_and_its_rectangles_load_nothing_heavy(code):

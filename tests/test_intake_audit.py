@@ -15,8 +15,8 @@ import shapely
 
 import dpregions as dpr
 from auditing import audit, audit_by_component
-from dpregions.privacy import euler_sensitivity
-from dpregions.study.noise import StudyNoise
+from dpregions.privacy.budget import euler_sensitivity
+from dpregions.privacy.seeded import StudyNoise
 
 GRID = dpr.Grid(0, 0, 1, n_rows=1, n_cols=4)
 LEFT, RIGHT = shapely.box(0.7, 0.2, 1.3, 0.4), shapely.box(2.7, 0.2, 3.3, 0.4)

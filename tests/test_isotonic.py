@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 import oracle_lp
 from dpregions.errors import InputError, InputTypeError
-from dpregions.isotonic import fit_l1, fit_linf, l1_range
+from dpregions.mechanisms.paper.isotonic import fit_l1, fit_linf, l1_range
 
 FITS = [fit_l1, fit_linf]
 # Every way of turning and mirroring a grid, as functions of the doubled array.

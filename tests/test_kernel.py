@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 import oracle
 import strategies
-from dpregions import Grid, _kernel, lattice
+from dpregions import Grid
+from dpregions.geometry import kernel as _kernel
+from dpregions.geometry import lattice
 from oracle import UNIT
 
 QUARTER = UNIT // 4

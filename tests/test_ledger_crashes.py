@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 import dpregions as dpr
-from dpregions.ledger import Ledger
+from dpregions.privacy.ledger import Ledger
 
 # Imports everything once, then forks a child for each try, which is killed after a delay or at a
 # moment; so a try takes a fraction of a second.
@@ -16,8 +16,9 @@ RUNNER = """
 import os, signal, sys, time, warnings
 import numpy as np, shapely
 import dpregions as dpr
-from dpregions import ledger, whole_files
-from dpregions.privacy import SystemNoise
+from dpregions.privacy import ledger
+from dpregions import atomic_files as whole_files
+from dpregions.privacy.budget import SystemNoise
 
 grid = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5)
 squares = list(shapely.box(*np.random.default_rng(0).uniform(0, 3, (2, 40)), 3.5, 3.5))

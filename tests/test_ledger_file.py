@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpregions import ledger_file
 from dpregions.errors import DPRegionsError, LedgerError, LedgerUnavailableError
-from dpregions.ledger import Ledger
-from dpregions.privacy import PrivacyUnit
+from dpregions.privacy import ledger_file
+from dpregions.privacy.budget import PrivacyUnit
+from dpregions.privacy.ledger import Ledger
 
 USERS = PrivacyUnit()
 
@@ -331,8 +331,8 @@ def test_a_path_may_hold_what_means_something_in_a_uri(tmp_path):
 RACER = """
 import sys
 from dpregions.errors import OverBudgetError
-from dpregions.ledger import Ledger
-from dpregions.privacy import PrivacyUnit
+from dpregions.privacy.ledger import Ledger
+from dpregions.privacy.budget import PrivacyUnit
 ledger = Ledger(sys.argv[1])
 print("ready", flush=True)
 for dataset in sys.stdin:
@@ -369,7 +369,10 @@ def test_of_eight_processes_racing_for_the_last_epsilon_exactly_the_allowed_numb
 
 
 def test_processes_that_create_the_same_ledger_at_once_make_one(tmp_path):
-    code = "import sys; from dpregions.ledger import *; Ledger(sys.argv[1]).create(sys.argv[2], 1)"
+    code = (
+        "import sys; from dpregions.privacy.ledger import Ledger; "
+        "Ledger(sys.argv[1]).create(sys.argv[2], 1)"
+    )
     path = tmp_path / "budget.ledger"
     makers = [subprocess.Popen([sys.executable, "-c", code, path, f"town {i}"]) for i in range(4)]
     assert [maker.wait() for maker in makers] == [0] * 4

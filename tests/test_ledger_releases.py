@@ -10,7 +10,6 @@ import pytest
 import shapely
 
 import dpregions as dpr
-from dpregions import releases, releasing
 from dpregions.errors import (
     InputError,
     LedgerError,
@@ -20,8 +19,10 @@ from dpregions.errors import (
     PrivacyError,
     SourceError,
 )
-from dpregions.ledger import Ledger, MeteredNoise
-from dpregions.privacy import Budget, PrivacyUnit, SystemNoise
+from dpregions.privacy.budget import Budget, PrivacyUnit, SystemNoise
+from dpregions.privacy.ledger import Ledger, MeteredNoise
+from dpregions.releases import make as releasing
+from dpregions.releases import published as releases
 
 GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5)
 SQUARES = list(shapely.box(*np.random.default_rng(0).uniform(0, 3, (2, 40)), 3.5, 3.5))

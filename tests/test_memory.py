@@ -13,9 +13,11 @@ import pyarrow as pa
 import pytest
 
 import dpregions as dpr
-from dpregions import bodies, memory, release_columns
+from dpregions import memory
 from dpregions.errors import GridError, InputError, PrivacyError, ReleaseFileError
-from dpregions.strategy import n_affordable
+from dpregions.mechanisms.footprint import bodies
+from dpregions.mechanisms.footprint.choice import n_affordable
+from dpregions.releases import columns as release_columns
 from release_files import GRID, assert_same, forged, made
 
 # What a process may use

@@ -11,8 +11,8 @@ import pytest
 import shapely
 
 import dpregions as dpr
-from dpregions import arrow_regions
 from dpregions.errors import DPRegionsError
+from dpregions.intake import arrow as arrow_regions
 
 GRID = dpr.Grid(0, 0, 1, n_rows=6, n_cols=6)
 FILES = 400

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
-from dpregions import noise_law
 from dpregions.errors import PrivacyError
-from dpregions.noise_law import (
+from dpregions.privacy import law as noise_law
+from dpregions.privacy.law import (
     half_width,
     max_half_width,
     pmf,
@@ -19,7 +19,7 @@ from dpregions.noise_law import (
     tail,
     variance,
 )
-from dpregions.study.noise import StudyNoise
+from dpregions.privacy.seeded import StudyNoise
 
 SCALES = [0.3, 2.0, 9.0, 25.0]
 

@@ -19,12 +19,14 @@ import opendp.core
 import pytest
 
 import dpregions as dpr
-from dpregions import footprint, privacy, releasing
 from dpregions.euler import EulerHistogram
-from dpregions.hierarchy import MIX
-from dpregions.ledger import MeteredNoise
-from dpregions.privacy import SystemNoise
-from dpregions.releases import METHODS
+from dpregions.mechanisms.footprint import mechanism as footprint
+from dpregions.mechanisms.footprint.levels import MIX
+from dpregions.privacy import budget as privacy
+from dpregions.privacy.budget import SystemNoise
+from dpregions.privacy.ledger import MeteredNoise
+from dpregions.releases import make as releasing
+from dpregions.releases.published import METHODS
 from small_releases import GRID, town
 
 NEIGHBOURS = ("add-remove", "replace-one")
@@ -142,7 +144,8 @@ import hashlib, json, os, random, secrets, sys, time, uuid
 import geopandas, numba, numpy, opendp.prelude, scipy.optimize, shapely
 
 # The layout is tried out on made-up cities, from public parameters and the noisy total.
-REHEARSALS = {"dpregions.strategy": range(100), "dpregions.catalogue": range(1)}
+FOOTPRINT = "dpregions.mechanisms.footprint"
+REHEARSALS = {f"{FOOTPRINT}.choice": range(100), f"{FOOTPRINT}.catalogue": range(1)}
 
 def closed(name):
     def refuse(*_, **__):
@@ -176,7 +179,7 @@ for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time")
 os.getpid = lambda: 4242
 
 import dpregions as dpr
-from dpregions.releases import METHODS
+from dpregions.releases.published import METHODS
 
 GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5)
 boxes = shapely.box(*(numpy.arange(120).reshape(2, 60) * 7 % 31 / 10), 3.3, 3.3)

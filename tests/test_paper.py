@@ -17,8 +17,8 @@ import dpregions as dpr
 import oracle_lp
 from dpregions import paper
 from dpregions.errors import InputError, InputTypeError, PrivacyError
-from dpregions.noise_law import variance
-from dpregions.study.noise import StudyNoise
+from dpregions.privacy.law import variance
+from dpregions.privacy.seeded import StudyNoise
 from watched_noise import Spy
 
 NONE_BROKEN = {"C1": 0, "C2": 0, "C3": 0}
@@ -241,7 +241,8 @@ from dpregions import paper
 
 signed, counts = sys.argv[1:]
 np.save(counts, paper.post_process(np.load(signed)).counts)
-seen = {"dpregions.euler", "dpregions.regions", "dpregions._kernel", "geopandas", "shapely"}
+seen = {"dpregions.euler", "dpregions.intake.regions", "dpregions.geometry.kernel"}
+seen |= {"geopandas", "shapely"}
 assert not seen & set(sys.modules), "post-processing loaded the code that reads regions"
 """
 

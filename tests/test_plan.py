@@ -15,14 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from dpregions import Grid, planning, synthetic
+from dpregions import Grid, synthetic
 from dpregions.errors import GridError, InputError, MissingExtraError, PrivacyError
-from dpregions.planning import plan, square_grids
-from dpregions.planning_advice import least_epsilon
-from dpregions.planning_input import shown_percent
+from dpregions.planning import plan as planning
+from dpregions.planning import rehearsal
+from dpregions.planning.advice import least_epsilon
+from dpregions.planning.arguments import shown_percent
+from dpregions.planning.plan import plan, square_grids
 from dpregions.plots.plan import draw_plan
-from dpregions.privacy import Budget
-from dpregions.study import rehearsal
+from dpregions.privacy.budget import Budget
 from dpregions.study.baselines import EulerAnswers, ExactData
 from dpregions.study.harness import errors_by_size, evaluate
 
@@ -160,7 +161,7 @@ def test_a_release_imports_neither_plans_nor_studies():
     code = (
         "import sys, dpregions as dpr\n"
         "dpr.release, dpr.paper, dpr.EulerHistogram\n"
-        "import dpregions.releasing\n"
+        "import dpregions.releases.make\n"
         "print([m for m in sys.modules if 'study' in m or 'planning' in m])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

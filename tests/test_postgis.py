@@ -15,7 +15,7 @@ import pytest
 import shapely
 
 import dpregions as dpr
-from dpregions import EulerHistogram, arrow_regions, releasing, synthetic
+from dpregions import EulerHistogram, synthetic
 from dpregions.errors import (
     CRSError,
     DPRegionsError,
@@ -24,6 +24,8 @@ from dpregions.errors import (
     MissingExtraError,
     SourceError,
 )
+from dpregions.intake import arrow as arrow_regions
+from dpregions.releases import make as releasing
 from watched_noise import Untouched
 
 GRID = synthetic.grid(cell_size="2km")

@@ -19,10 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, chi2
 
-from dpregions import privacy
 from dpregions.errors import InputTypeError, PrivacyError
-from dpregions.noise_law import pmf, tail
-from dpregions.privacy import (
+from dpregions.privacy import budget as privacy
+from dpregions.privacy.budget import (
     Budget,
     PrivacyUnit,
     SystemNoise,
@@ -33,7 +32,8 @@ from dpregions.privacy import (
     scale_for,
     short_text,
 )
-from dpregions.study.noise import StudyNoise
+from dpregions.privacy.law import pmf, tail
+from dpregions.privacy.seeded import StudyNoise
 
 CHANCE = 1e-11
 positive = st.floats(1e-6, 1e6) | st.fractions(Fraction(1, 10**6), 10**6)
@@ -365,7 +365,7 @@ def test_study_noise_repeats_with_its_seed_and_differs_between_calls():
 
 def test_the_release_path_loads_neither_studies_nor_opendp_before_it_noises():
     code = (
-        "import sys, dpregions.privacy as p; "
+        "import sys, dpregions.privacy.budget as p; "
         "assert not any(m.startswith('opendp') for m in sys.modules); "
         "p.add_integer_laplace([0], epsilon=1, sensitivity=1); "
         "assert 'dpregions.study' not in sys.modules"

@@ -26,7 +26,7 @@ from dpregions.errors import (
     OutsideAreaWarning,
     QueryError,
 )
-from dpregions.queries import select, signed_sum, signed_sums, signed_table
+from dpregions.geometry.cells import select, signed_sum, signed_sums, signed_table
 from oracle import UNIT
 
 GRID = Grid(0, 0, 1, n_rows=4, n_cols=5)

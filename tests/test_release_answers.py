@@ -20,9 +20,9 @@ from dpregions.errors import (
     PrivacyError,
     QueryError,
 )
-from dpregions.noise_law import sum_half_width, sum_tail
-from dpregions.releases import METHODS, Release
-from dpregions.study.noise import StudyNoise
+from dpregions.privacy.law import sum_half_width, sum_tail
+from dpregions.privacy.seeded import StudyNoise
+from dpregions.releases.published import METHODS, Release
 from small_releases import (
     euler_sum,
     n_components,

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import dpregions as dpr
-from dpregions.catalogue_text import catalogue_to_text
 from dpregions.errors import ReleaseFileError
-from dpregions.release_columns import checksum_of, columns_of
-from dpregions.release_statement import canonical, statement_of
+from dpregions.mechanisms.footprint.catalogue_text import catalogue_to_text
+from dpregions.releases.columns import checksum_of, columns_of
+from dpregions.releases.statement import canonical, statement_of
 from release_files import forged
 
 

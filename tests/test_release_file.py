@@ -21,14 +21,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dpregions as dpr
-from dpregions import release_file
-from dpregions.catalogue import catalogue
-from dpregions.catalogue_text import catalogue_from_text, catalogue_to_text
 from dpregions.errors import InputError, ReleaseFileError
-from dpregions.lattice import STEPS
-from dpregions.release_file import CATALOGUE, STATEMENT, seal
-from dpregions.releasing import release_with
-from dpregions.study.noise import StudyNoise
+from dpregions.geometry.lattice import STEPS
+from dpregions.mechanisms.footprint.catalogue import catalogue
+from dpregions.mechanisms.footprint.catalogue_text import catalogue_from_text, catalogue_to_text
+from dpregions.privacy.seeded import StudyNoise
+from dpregions.releases import file as release_file
+from dpregions.releases.file import CATALOGUE, STATEMENT, seal
+from dpregions.releases.make import release_with
 from release_files import GRID, assert_same, forged, made, statement
 
 ROOT = Path(__file__).parents[1]
@@ -217,7 +217,7 @@ def test_a_failed_save_leaves_the_old_file(good, tmp_path, monkeypatch):
     release, _ = good
     target = tmp_path / "a.parquet"
     target.write_bytes(b"old")
-    monkeypatch.setattr("dpregions.release_file.seal", lambda _: 1 / 0)
+    monkeypatch.setattr("dpregions.releases.file.seal", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         release.save(target)
     assert target.read_bytes() == b"old"
@@ -270,7 +270,7 @@ import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 import dpregions as dpr
 from dpregions.errors import ReleaseFileError
-from dpregions.release_file import checksum
+from dpregions.releases.file import checksum
 path, target, step = sys.argv[1], sys.argv[2], int(sys.argv[3])
 whole, wanted = open(path, "rb").read(), checksum(dpr.load(path))
 damaged = [whole[:n] for n in range(0, len(whole), 3 * step)]
@@ -310,7 +310,7 @@ import hashlib, resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 import dpregions as dpr
 from dpregions.errors import ReleaseFileError
-from dpregions.release_file import SEAL, checksum
+from dpregions.releases.file import SEAL, checksum
 path, target = sys.argv[1:]
 whole, wanted = open(path, "rb").read(), checksum(dpr.load(path))
 start = whole.index(SEAL)

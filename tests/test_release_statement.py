@@ -9,10 +9,10 @@ import pytest
 from pyproj import CRS
 
 import dpregions as dpr
-from dpregions import release_file
 from dpregions.errors import CRSError, ReleaseFileError
-from dpregions.release_columns import checksum_of, columns_of, release_of
-from dpregions.release_statement import canonical, parse_statement, statement_of
+from dpregions.releases import file as release_file
+from dpregions.releases.columns import checksum_of, columns_of, release_of
+from dpregions.releases.statement import canonical, parse_statement, statement_of
 from release_files import GRID, forged, made
 
 

@@ -17,11 +17,11 @@ from dpregions.errors import (
     InputError,
     InputTypeError,
 )
-from dpregions.privacy import Budget, PrivacyUnit, SystemNoise
-from dpregions.queries import signed_table
-from dpregions.releases import METHODS, Release
-from dpregions.releasing import Terms, release_with
-from dpregions.study.noise import StudyNoise
+from dpregions.geometry.cells import signed_table
+from dpregions.privacy.budget import Budget, PrivacyUnit, SystemNoise
+from dpregions.privacy.seeded import StudyNoise
+from dpregions.releases.make import Terms, release_with
+from dpregions.releases.published import METHODS, Release
 from small_releases import (
     GRID,
     paper_study,

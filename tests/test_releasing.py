@@ -20,8 +20,8 @@ from dpregions.errors import (
     PrivacyError,
     SettingWarning,
 )
-from dpregions.ledger import Ledger
-from dpregions.releases import METHODS
+from dpregions.privacy.ledger import Ledger
+from dpregions.releases.published import METHODS
 from small_releases import (
     GRID,
     HARDLY_ANY_NOISE,

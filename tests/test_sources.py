@@ -20,8 +20,7 @@ import shapely
 from shapely import Point, box
 
 import dpregions as dpr
-from dpregions import EulerHistogram, arrow_regions, releasing, synthetic
-from dpregions.arrow_regions import RegionStream
+from dpregions import EulerHistogram, synthetic
 from dpregions.errors import (
     CRSError,
     DPRegionsError,
@@ -30,9 +29,12 @@ from dpregions.errors import (
     PrivacyError,
     SourceError,
 )
-from dpregions.ids import IdColumns
+from dpregions.intake import arrow as arrow_regions
+from dpregions.intake.arrow import RegionStream
+from dpregions.intake.ids import IdColumns
 from dpregions.io import tables
 from dpregions.io.region_files import save_regions
+from dpregions.releases import make as releasing
 
 GRID = synthetic.grid(cell_size="2km")
 

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 import dpregions as dpr
-from dpregions import footprint, strategy
-from dpregions.catalogue import catalogue
-from dpregions.hierarchy import Level
-from dpregions.privacy import Budget
-from dpregions.strategy import choose, default_sizes, workload_sizes
+from dpregions.mechanisms.footprint import choice as strategy
+from dpregions.mechanisms.footprint import mechanism as footprint
+from dpregions.mechanisms.footprint.catalogue import catalogue
+from dpregions.mechanisms.footprint.choice import choose, default_sizes, workload_sizes
+from dpregions.mechanisms.footprint.levels import Level
+from dpregions.planning.workload import rectangles, relative_errors
+from dpregions.privacy.budget import Budget
+from dpregions.privacy.seeded import StudyNoise
 from dpregions.study.baselines import EulerAnswers, ExactData
-from dpregions.study.noise import StudyNoise
-from dpregions.study.workloads import rectangles, relative_errors
 
 
 def test_footprints_are_joined_only_where_there_are_four_sizes():

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import dpregions as dpr
+from dpregions.planning.workload import SHARES
 from dpregions.study.baselines import LABEL, ExactData
 from dpregions.study.coverage import interval_coverage
-from dpregions.study.workloads import SHARES
 
 
 @cache

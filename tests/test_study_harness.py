@@ -12,8 +12,16 @@ from shapely import box
 
 from dpregions import Grid, synthetic
 from dpregions.errors import InputError
-from dpregions.privacy import Budget
-from dpregions.regions import Outlines
+from dpregions.intake.regions import Outlines
+from dpregions.planning.workload import (
+    SHARES,
+    bootstrap_ratio,
+    l1_distance,
+    rectangles,
+    relative_errors,
+    shape_of,
+)
+from dpregions.privacy.budget import Budget
 from dpregions.study.baselines import (
     CellSums,
     ExactData,
@@ -23,14 +31,6 @@ from dpregions.study.baselines import (
     corner_histograms,
 )
 from dpregions.study.harness import BASELINES, METHODS, errors_by_size, evaluate, l1_ratio, ratio
-from dpregions.study.workloads import (
-    SHARES,
-    bootstrap_ratio,
-    l1_distance,
-    rectangles,
-    relative_errors,
-    shape_of,
-)
 from watched_noise import NoNoise
 
 GRID = Grid(0, 0, 1, n_rows=5, n_cols=6)

@@ -13,7 +13,8 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 
 from dpregions import paper
-from dpregions.privacy import Budget
+from dpregions.planning.workload import placed, shapes_of_area
+from dpregions.privacy.budget import Budget
 from dpregions.study import measures
 from dpregions.study.baselines import CellSums, EulerAnswers
 from dpregions.study.datasets import (
@@ -35,7 +36,6 @@ from dpregions.study.measures import (
     one_user,
     shape_areas,
 )
-from dpregions.study.workloads import placed, shapes_of_area
 from watched_noise import NoNoise
 
 TINY = replace(SYNTHETIC, n_users=60, n=10)

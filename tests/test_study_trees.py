@@ -12,11 +12,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from shapely import Point, box
 
 from dpregions import Grid, synthetic
-from dpregions.noise_law import pmf, variance
-from dpregions.privacy import Budget, scale_for
+from dpregions.privacy.budget import Budget, scale_for
+from dpregions.privacy.law import pmf, variance
+from dpregions.privacy.seeded import StudyNoise
 from dpregions.study.baselines import ExactData, centroid_points
 from dpregions.study.harness import BASELINES, METHODS, SIMPLE_BASELINES, best_baseline, evaluate
-from dpregions.study.noise import StudyNoise
 from dpregions.study.trees import (
     adaptive_grid,
     first_side,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpregions.errors import InputError, InputTypeError
-from dpregions.fixes import regions_from_batches, regions_from_fixes
+from dpregions.extraction.fixes import regions_from_batches, regions_from_fixes
 from dpregions.io import tables, traces
 from dpregions.io.traces import NOT_PRIVATE, read_fixes
 

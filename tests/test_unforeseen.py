@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 import dpregions as dpr
-from dpregions import cli
+from dpregions.cli import app as cli
 from dpregions.curator import check_regions
 from dpregions.errors import InputError, SourceError, UnforeseenError
-from dpregions.fixes import regions_from_batches, regions_from_fixes
-from dpregions.ledger import Ledger
+from dpregions.extraction.fixes import regions_from_batches, regions_from_fixes
+from dpregions.privacy.ledger import Ledger
 from dpregions.unforeseen import foreseen, foreseen_items
 
 SECRET = "Mrs Canary, 471"
@@ -118,7 +118,7 @@ def test_opening_a_source_tells_nothing_either(monkeypatch, tmp_path):
 def test_extraction_tells_nothing_either(monkeypatch):
     fixes = pd.DataFrame({"user_id": [1], "lon": [9.0], "lat": [48.5]})
     recipe = {"k": 1, "max_diameter": 100, "crs": 32632}
-    monkeypatch.setattr("dpregions.fixes._hulls", broken)
+    monkeypatch.setattr("dpregions.extraction.fixes._hulls", broken)
     for extract, given in ((regions_from_fixes, fixes), (regions_from_batches, [fixes])):
         with pytest.raises(UnforeseenError) as caught:
             extract(given, **recipe)

@@ -12,7 +12,7 @@ from unittest import mock
 import pytest
 
 import dpregions
-from dpregions.whole_files import PUBLIC, SECRET, replacing, try_out
+from dpregions.atomic_files import PUBLIC, SECRET, replacing, try_out
 
 
 def test_the_new_file_replaces_the_old_one_only_at_the_end(tmp_path):
@@ -58,8 +58,8 @@ def test_secret_files_are_the_owners_and_public_ones_follow_the_umask(tmp_path, 
 WRITER = """
 import sys
 from pathlib import Path
-from dpregions.ledger import Ledger
-from dpregions.whole_files import PUBLIC, SECRET, replacing
+from dpregions.privacy.ledger import Ledger
+from dpregions.atomic_files import PUBLIC, SECRET, replacing
 folder = Path(sys.argv[1])
 for name, mode in {"secret": SECRET, "public": PUBLIC}.items():
     with replacing(folder / name, mode=mode) as part:

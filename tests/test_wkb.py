@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 import shapely
 
-from dpregions import _wkb
-from dpregions.geometries import MAX_NESTING, decoded
+from dpregions.intake import wkb_kernel as _wkb
+from dpregions.intake.geometries import MAX_NESTING, decoded
 
 ODD = [0.0, 1.0, 2.0, 3.0, np.nan, np.inf, 1e308, -1e-320]
 CURVES = {8: "circular string", 9: "compound curve", 10: "curve polygon", 11: "multicurve"}

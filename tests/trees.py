@@ -6,9 +6,9 @@ from functools import cache
 
 import numpy as np
 
-from dpregions.buckets import Buckets
-from dpregions.catalogue import catalogue
-from dpregions.hierarchy import Hierarchy, Level
+from dpregions.mechanisms.footprint.buckets import Buckets
+from dpregions.mechanisms.footprint.catalogue import catalogue
+from dpregions.mechanisms.footprint.levels import Hierarchy, Level
 
 STEPS = 1 << 20
 TOTAL = Level(0, "all")

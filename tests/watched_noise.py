@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpregions.privacy import Budget
-from dpregions.study.noise import StudyNoise
+from dpregions.privacy.budget import Budget
+from dpregions.privacy.seeded import StudyNoise
 
 
 class Spy(StudyNoise):

@@ -12,21 +12,21 @@ from dpregions._version import __version__
 
 if TYPE_CHECKING:
     from dpregions.euler import EulerHistogram
-    from dpregions.fixes import regions_from_fixes
-    from dpregions.grid import Grid
+    from dpregions.extraction.fixes import regions_from_fixes
+    from dpregions.geometry.grid import Grid
     from dpregions.io.sources import open_regions
-    from dpregions.release_file import load
-    from dpregions.releases import Release
-    from dpregions.releasing import release
+    from dpregions.releases.file import load
+    from dpregions.releases.make import release
+    from dpregions.releases.published import Release
 
 _HOME = {
     "EulerHistogram": "euler",
-    "Grid": "grid",
-    "Release": "releases",
-    "load": "release_file",
+    "Grid": "geometry.grid",
+    "Release": "releases.published",
+    "load": "releases.file",
     "open_regions": "io.sources",
-    "regions_from_fixes": "fixes",
-    "release": "releasing",
+    "regions_from_fixes": "extraction.fixes",
+    "release": "releases.make",
 }
 _SUBMODULES = ("errors", "paper", "synthetic")
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.arrow_regions import RegionStream, geometry_field, plain_column
 from dpregions.crs import crs_label
-from dpregions.geometries import coordinates, decoded
-from dpregions.grid import Grid, check_grid
-from dpregions.ids import IdColumns, one_column, user_numbers
-from dpregions.regions import Bound, match_crs, outlines_of
+from dpregions.geometry.grid import Grid, check_grid
+from dpregions.intake.arrow import RegionStream, geometry_field, plain_column
+from dpregions.intake.geometries import coordinates, decoded
+from dpregions.intake.ids import IdColumns, one_column, user_numbers
+from dpregions.intake.regions import Bound, match_crs, outlines_of
+from dpregions.intake.units import UNIT_ATTRIBUTE
 from dpregions.unforeseen import READING, foreseen, foreseen_items
-from dpregions.units import UNIT_ATTRIBUTE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -204,7 +204,7 @@ def _answers(
 
 def _touching(shapes: NDArray[np.object_], crs: CRS | None, grid: Grid) -> NDArray[np.bool_]:
     """Say which shapes touch a cell of the area."""
-    from dpregions import _kernel
+    from dpregions.geometry import kernel as _kernel
 
     outlines = outlines_of(shapes, crs, grid, None)
     touched: NDArray[np.bool_] = _kernel.touching(outlines.xy, outlines.offsets, *grid.shape)

@@ -18,9 +18,7 @@ import numpy as np
 
 from dpregions.crs import degrees_remedy
 from dpregions.errors import InputError, InputTypeError
-from dpregions.grid import Grid, check_grid
-from dpregions.memory import memory_bytes
-from dpregions.queries import (
+from dpregions.geometry.cells import (
     checked_rectangle,
     select,
     signed_sum,
@@ -28,7 +26,8 @@ from dpregions.queries import (
     signed_table,
     warn_outside,
 )
-from dpregions.regions import (
+from dpregions.geometry.grid import Grid, check_grid
+from dpregions.intake.regions import (
     Bound,
     Oversize,
     check_oversize,
@@ -37,6 +36,7 @@ from dpregions.regions import (
     outlines_of,
     read_regions,
 )
+from dpregions.memory import memory_bytes
 from dpregions.unforeseen import READING, foreseen
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ def _histogram(
     batches: Iterator[NDArray[np.object_]], crs: CRS | None, grid: Grid, bound: Bound | None
 ) -> NDArray[np.int64]:
     """Sum batches of regions: one difference array a worker, one batch each at a time."""
-    from dpregions import _kernel
+    from dpregions.geometry import kernel as _kernel
 
     lock = threading.Lock()
 

@@ -12,10 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from dpregions.bounds import utility_bound
-from dpregions.consistency import Inconsistency, doubled_array, inconsistency, violations
 from dpregions.errors import InputError
-from dpregions.privacy import (
+from dpregions.mechanisms.paper.bounds import utility_bound
+from dpregions.mechanisms.paper.consistency import (
+    Inconsistency,
+    doubled_array,
+    inconsistency,
+    violations,
+)
+from dpregions.privacy.budget import (
     BudgetLike,
     Neighbours,
     NoiseSource,
@@ -88,7 +93,7 @@ def lin_prog(noisy: ArrayLike, norm: Norm = "l1") -> NDArray[Any]:
         "l1": least absolute deviations, the floor of the mean of the lowest and the highest
         optimum, whole numbers for whole numbers. "linf": the smallest largest deviation.
     """
-    from dpregions.isotonic import fit_l1, fit_linf
+    from dpregions.mechanisms.paper.isotonic import fit_l1, fit_linf
 
     if norm not in ("l1", "linf"):
         raise InputError(f"norm={norm!r} is unknown: use 'l1' or 'linf'")

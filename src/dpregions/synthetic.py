@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpregions.errors import InputError
-from dpregions.grid import Grid
+from dpregions.geometry.grid import Grid
 
 if TYPE_CHECKING:
     import geopandas

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.arrow_regions import RegionStream
 from dpregions.crs import read_crs
 from dpregions.errors import InputError
-from dpregions.geometries import decoded_text
+from dpregions.extraction.columns import decoded
+from dpregions.intake.arrow import RegionStream
+from dpregions.intake.geometries import decoded_text
 from dpregions.io import csv_blocks, tables
 from dpregions.io.requests import Request
-from dpregions.readings import decoded
 
 if TYPE_CHECKING:
     import pyarrow

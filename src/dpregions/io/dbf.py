@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dpregions.errors import InputTypeError
-from dpregions.ids import id_text, number_text, refuse_kind, text_id
+from dpregions.intake.ids import id_text, number_text, refuse_kind, text_id
 
 _DESCRIPTOR = 32
 _END = b"\r"

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dpregions.arrow_regions import (
+from dpregions.errors import InputError, InputTypeError, MissingExtraError, SourceError
+from dpregions.intake.arrow import (
     Kinds,
     RegionStream,
     arrow_errors,
@@ -21,7 +22,6 @@ from dpregions.arrow_regions import (
     geometry_field,
     in_our_words,
 )
-from dpregions.errors import InputError, InputTypeError, MissingExtraError, SourceError
 from dpregions.io.requests import Request
 from dpregions.io.sql import chosen_geometry, query_of
 

@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from dpregions.atomic_files import PUBLIC, replacing
 from dpregions.crs import crs_label
 from dpregions.errors import CRSError, InputError, InputTypeError, MissingExtraError, OutputError
-from dpregions.grid import Kind
-from dpregions.releases import Release
-from dpregions.views import components_frame
-from dpregions.whole_files import PUBLIC, replacing
+from dpregions.geometry.grid import Kind
+from dpregions.releases.display import components_frame
+from dpregions.releases.published import Release
 
 if TYPE_CHECKING:
     import geopandas
 
-    from dpregions.grid import Grid
+    from dpregions.geometry.grid import Grid
 
 What = Literal["components", "faces", "edges", "vertices", "regions"]
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
-from dpregions.ids import NumberToken, both_ways, id_text, marked_text
+from dpregions.intake.ids import NumberToken, both_ways, id_text, marked_text
 
 COLLECTIONS = 32
 """How deep collections of geometries may be within each other."""

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpregions.arrow_regions import RegionStream, attempt, in_our_words
 from dpregions.errors import InputError
-from dpregions.ids import id_text, refuse_kind, text_id
+from dpregions.intake.arrow import RegionStream, attempt, in_our_words
+from dpregions.intake.ids import id_text, refuse_kind, text_id
 from dpregions.io.records import (
     Record,
     damaged,

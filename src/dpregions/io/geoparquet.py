@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpregions import arrow_regions
-from dpregions.arrow_regions import (
+from dpregions.errors import InputError, InputTypeError
+from dpregions.intake import arrow as arrow_regions
+from dpregions.intake.arrow import (
     RegionStream,
     arrow_errors,
     attempt,
     geometry_field,
     in_our_words,
 )
-from dpregions.errors import InputError, InputTypeError
+from dpregions.intake.units import stated_unit
 from dpregions.io.parquet_files import open_parquet
 from dpregions.io.requests import Request
-from dpregions.units import stated_unit
 
 if TYPE_CHECKING:
     import pyarrow

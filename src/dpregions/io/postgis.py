@@ -12,8 +12,6 @@ from contextlib import closing, suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from dpregions import arrow_regions
-from dpregions.arrow_regions import RegionStream, attempt
 from dpregions.crs import read_crs
 from dpregions.errors import (
     CRSError,
@@ -23,6 +21,8 @@ from dpregions.errors import (
     MissingExtraError,
     SourceError,
 )
+from dpregions.intake import arrow as arrow_regions
+from dpregions.intake.arrow import RegionStream, attempt
 from dpregions.io.requests import Request
 from dpregions.io.sql import chosen_geometry, query_of
 

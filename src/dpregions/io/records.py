@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpregions import arrow_regions
-from dpregions.arrow_regions import attempt
 from dpregions.errors import CRSError, InputError
+from dpregions.intake import arrow as arrow_regions
+from dpregions.intake.arrow import attempt
 from dpregions.io.requests import Request
 
 if TYPE_CHECKING:

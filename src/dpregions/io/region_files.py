@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpregions.units import UNIT_ATTRIBUTE
-from dpregions.whole_files import SECRET, replacing
+from dpregions.atomic_files import SECRET, replacing
+from dpregions.intake.units import UNIT_ATTRIBUTE
 
 if TYPE_CHECKING:
     import geopandas

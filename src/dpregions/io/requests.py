@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dpregions.arrow_regions import RegionStream, one_crs, plain_column, plain_type
 from dpregions.errors import InputError
-from dpregions.ids import refuse_kind
-from dpregions.privacy import Unit
-from dpregions.units import id_columns
+from dpregions.intake.arrow import RegionStream, one_crs, plain_column, plain_type
+from dpregions.intake.ids import refuse_kind
+from dpregions.intake.units import id_columns
+from dpregions.privacy.budget import Unit
 
 if TYPE_CHECKING:
     import pyarrow

@@ -19,8 +19,8 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING
 
-from dpregions.arrow_regions import RegionStream, attempt, in_our_words
 from dpregions.errors import InputError
+from dpregions.intake.arrow import RegionStream, attempt, in_our_words
 from dpregions.io import dbf
 from dpregions.io.records import (
     Record,

@@ -15,19 +15,19 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from dpregions.arrow_regions import (
+from dpregions.crs import read_crs
+from dpregions.errors import InputError, InputTypeError
+from dpregions.intake.arrow import (
     RegionStream,
     arrow_batches,
     arrow_reader,
     geometry_field,
     is_arrow,
 )
-from dpregions.crs import read_crs
-from dpregions.errors import InputError, InputTypeError
+from dpregions.intake.units import protected, stated_unit
 from dpregions.io.requests import Request
-from dpregions.privacy import Unit
+from dpregions.privacy.budget import Unit
 from dpregions.unforeseen import foreseen
-from dpregions.units import protected, stated_unit
 
 GEOPARQUET = (".parquet", ".pq", ".geoparquet")
 _ADAPTORS = {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dpregions.arrow_regions import GEOMETRY_NAMES
 from dpregions.errors import InputError, InputTypeError
-from dpregions.ids import one_column
+from dpregions.intake.arrow import GEOMETRY_NAMES
+from dpregions.intake.ids import one_column
 from dpregions.io.requests import Request
 
 

@@ -12,7 +12,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpregions.arrow_regions import (
+from dpregions.errors import InputError, InputTypeError
+from dpregions.extraction.columns import (
+    decoded,
+    microseconds_of,
+    microseconds_of_arrow,
+    numbers_of_text,
+)
+from dpregions.intake.arrow import (
     Kinds,
     arrow_errors,
     attempt,
@@ -20,11 +27,9 @@ from dpregions.arrow_regions import (
     plain_column,
     plain_type,
 )
-from dpregions.errors import InputError, InputTypeError
-from dpregions.ids import plain_text, refuse_kind
+from dpregions.intake.ids import plain_text, refuse_kind
 from dpregions.io import csv_blocks
 from dpregions.io.parquet_files import open_parquet
-from dpregions.readings import decoded, microseconds_of, microseconds_of_arrow, numbers_of_text
 
 if TYPE_CHECKING:
     import pandas as pd

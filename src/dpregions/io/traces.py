@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from dpregions.errors import InputError, InputTypeError
-from dpregions.fixes import on_the_globe
-from dpregions.ids import plain_text
+from dpregions.extraction.fixes import on_the_globe
+from dpregions.intake.ids import plain_text
 from dpregions.io import csv_blocks
 from dpregions.io.tables import (
     PARQUET,

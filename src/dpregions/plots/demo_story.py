@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     import geopandas
 
-    from dpregions.demo import Answer
-    from dpregions.releases import Release
+    from dpregions.cli.story import Answer
+    from dpregions.releases.published import Release
 
 _INK, _REGION, _TRUTH = "#22303c", "#2a7f9e", "#d1495b"
 

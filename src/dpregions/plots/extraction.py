@@ -52,9 +52,9 @@ def plot_extraction(
     matplotlib.figure.Figure
         To be saved with its `savefig`. Shows each fix: not private.
     """
-    from dpregions import _density
     from dpregions.crs import read_crs
-    from dpregions.fixes import regions_from_fixes
+    from dpregions.extraction import density as _density
+    from dpregions.extraction.fixes import regions_from_fixes
     from dpregions.lengths import positive_length
 
     figure = blank_figure(figsize=(13.6, 3.95), layout="constrained")

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.bodies import Bodies
-from dpregions.buckets import Buckets, Footprints
-from dpregions.catalogue import Catalogue, catalogue
 from dpregions.euler import EulerHistogram
-from dpregions.grid import Grid
-from dpregions.hierarchy import covert_fit
-from dpregions.lattice import STEPS
+from dpregions.geometry.grid import Grid
+from dpregions.geometry.lattice import STEPS
+from dpregions.intake.regions import Bound, outlines_of
+from dpregions.mechanisms.footprint.bodies import Bodies
+from dpregions.mechanisms.footprint.buckets import Buckets, Footprints
+from dpregions.mechanisms.footprint.catalogue import Catalogue, catalogue
+from dpregions.mechanisms.footprint.levels import covert_fit
 from dpregions.plots import blank_figure
 from dpregions.plots.numbered_grid import (
     FAINT,
@@ -34,10 +35,9 @@ from dpregions.plots.numbered_grid import (
     outside,
     sum_in_words,
 )
-from dpregions.regions import Bound, outlines_of
-from dpregions.releases import Release
-from dpregions.releasing import release_with
-from dpregions.study.noise import StudyNoise
+from dpregions.privacy.seeded import StudyNoise
+from dpregions.releases.make import release_with
+from dpregions.releases.published import Release
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dpregions.grid import Grid
+    from dpregions.geometry.grid import Grid
 
     Cells = tuple[int, int, int, int]
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from dpregions.atomic_files import replacing
 from dpregions.errors import InputError, MissingExtraError
-from dpregions.planning_input import shown_percent
-from dpregions.whole_files import replacing
+from dpregions.planning.arguments import shown_percent
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dpregions.planning import Expectation, Plan
+    from dpregions.planning.plan import Expectation, Plan
 
 _INK, _QUIET = "#22303c", "#7a8791"
 _METHODS = {"footprint": ("#0072b2", "-", "o"), "paper": ("#d55e00", "--", "s")}

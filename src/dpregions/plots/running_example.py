@@ -11,7 +11,7 @@ import numpy as np
 
 from dpregions import paper
 from dpregions.euler import EulerHistogram
-from dpregions.grid import Grid
+from dpregions.geometry.grid import Grid
 from dpregions.plots import blank_figure
 from dpregions.plots.numbered_grid import (
     FAINT,
@@ -24,7 +24,7 @@ from dpregions.plots.numbered_grid import (
     outside,
     sum_in_words,
 )
-from dpregions.study.noise import StudyNoise
+from dpregions.privacy.seeded import StudyNoise
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from dpregions.buckets import Footprints
-from dpregions.grid import Grid
-from dpregions.lattice import STEPS
-from dpregions.privacy import Budget, Neighbours, NoiseSource, sensitivity_factor
-from dpregions.queries import signed_table
-from dpregions.regions import Bound, Outlines, geometry_batches, outlines_of, read_regions
+from dpregions.geometry.cells import signed_table
+from dpregions.geometry.grid import Grid
+from dpregions.geometry.lattice import STEPS
+from dpregions.intake.regions import Bound, Outlines, geometry_batches, outlines_of, read_regions
+from dpregions.mechanisms.footprint.buckets import Footprints
+from dpregions.privacy.budget import Budget, Neighbours, NoiseSource, sensitivity_factor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -118,7 +118,7 @@ class ExactData:
     @cached_property
     def counts(self) -> NDArray[np.int64]:
         """The exact Euler histogram."""
-        from dpregions import _kernel
+        from dpregions.geometry import kernel as _kernel
 
         n_rows, n_cols = self.grid.doubled_shape
         steps = np.zeros((n_rows, n_cols + 1), np.int64)
@@ -150,7 +150,7 @@ class ExactData:
 
         A centroid outside is moved to the nearest place inside, so that points miss no region.
         """
-        from dpregions import _kernel
+        from dpregions.geometry import kernel as _kernel
 
         found = [np.zeros((0, 2))]  # a source without regions has no batch
         for batch in self.outlines:

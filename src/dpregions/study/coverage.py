@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions import footprint
-from dpregions.privacy import Budget, BudgetLike
+from dpregions.mechanisms.footprint import mechanism as footprint
+from dpregions.planning.workload import SHARES, rectangles
+from dpregions.privacy.budget import Budget, BudgetLike
+from dpregions.privacy.seeded import StudyNoise
 from dpregions.study.baselines import LABEL, EulerAnswers, ExactData
-from dpregions.study.noise import StudyNoise
-from dpregions.study.workloads import SHARES, rectangles
 
 if TYPE_CHECKING:
     import pandas as pd

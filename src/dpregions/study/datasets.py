@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpregions.errors import InputError
-from dpregions.fixes import FixUnit, regions_from_fixes
-from dpregions.grid import Grid
-from dpregions.privacy import euler_sensitivity
+from dpregions.extraction.fixes import FixUnit, regions_from_fixes
+from dpregions.geometry.grid import Grid
+from dpregions.privacy.budget import euler_sensitivity
 from dpregions.study.baselines import ExactData
 from dpregions.synthetic import CENTRE
 

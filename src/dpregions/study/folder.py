@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpregions._version import __version__
+from dpregions.atomic_files import SECRET, replacing
 from dpregions.errors import InputError
 from dpregions.study.baselines import LABEL
 from dpregions.study.datasets import DATASETS, MAX_DIAMETER, DataSet
 from dpregions.study.measures import PLACEMENTS
-from dpregions.whole_files import SECRET, replacing
 
 if TYPE_CHECKING:
     import pandas as pd

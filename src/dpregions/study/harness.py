@@ -11,8 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions import footprint, paper
-from dpregions.privacy import Budget, BudgetLike, Neighbours, NoiseSource, euler_sensitivity
+from dpregions import paper
+from dpregions.mechanisms.footprint import mechanism as footprint
+from dpregions.planning.workload import (
+    SHARES,
+    Ratio,
+    bootstrap_ratio,
+    l1_distance,
+    rectangles,
+    relative_errors,
+)
+from dpregions.privacy.budget import Budget, BudgetLike, Neighbours, NoiseSource, euler_sensitivity
+from dpregions.privacy.seeded import StudyNoise
 from dpregions.study.baselines import (
     LABEL,
     Answering,
@@ -22,16 +32,7 @@ from dpregions.study.baselines import (
     centroid_points,
     corner_histograms,
 )
-from dpregions.study.noise import StudyNoise
 from dpregions.study.trees import adaptive_grid, quadtree
-from dpregions.study.workloads import (
-    SHARES,
-    Ratio,
-    bootstrap_ratio,
-    l1_distance,
-    rectangles,
-    relative_errors,
-)
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,12 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions import paper
-from dpregions.privacy import Budget, NoiseSource, euler_sensitivity
-from dpregions.study.baselines import Answering, EulerAnswers, ExactData
-from dpregions.study.datasets import MAX_DIAMETER, DataSet, Setting, exact_data
-from dpregions.study.harness import METHODS, Method
-from dpregions.study.noise import StudyNoise
-from dpregions.study.workloads import (
+from dpregions.atomic_files import SECRET, replacing
+from dpregions.planning.workload import (
     l1_distance,
     placed,
     rectangles,
@@ -31,7 +27,11 @@ from dpregions.study.workloads import (
     shape_of,
     shapes_of_area,
 )
-from dpregions.whole_files import SECRET, replacing
+from dpregions.privacy.budget import Budget, NoiseSource, euler_sensitivity
+from dpregions.privacy.seeded import StudyNoise
+from dpregions.study.baselines import Answering, EulerAnswers, ExactData
+from dpregions.study.datasets import MAX_DIAMETER, DataSet, Setting, exact_data
+from dpregions.study.harness import METHODS, Method
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.privacy import Budget, Neighbours, NoiseSource, sensitivity_factor
+from dpregions.privacy.budget import Budget, Neighbours, NoiseSource, sensitivity_factor
 from dpregions.study.baselines import CellSums, ExactData
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dpregions.grid import Grid
+    from dpregions.geometry.grid import Grid
 
 ALPHA = Fraction(1, 2)
 """AG's share for the first level, of what its two levels have."""

@@ -1,0 +1,185 @@
+"""`dpregions budget`: open accounts in a ledger, change their totals, show their history.
+
+Owns these commands and how an account is printed. Every figure here is public: totals, debits,
+what they paid for. The commands never read data, and nothing they do takes a debit back.
+"""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpregions.cli.options import AsJson, NeighbourChoice, read_epsilon
+
+if TYPE_CHECKING:
+    from dpregions.privacy.ledger import Account, Entry, Ledger
+
+budget = typer.Typer(
+    name="budget",
+    help="Keep account of the epsilon that releases of a data set cost together.\n\n"
+    "Example: dpregions budget create city.ledger --dataset taxis --epsilon 3",
+    no_args_is_help=True,
+)
+
+
+class UnitChoice(StrEnum):
+    """Whose data is protected together."""
+
+    user = "user"
+    trajectory = "trajectory"
+    record = "record"
+
+
+LedgerFile = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger's file.")]
+Dataset = Annotated[
+    str, typer.Option("--dataset", help="Name of the data set. It is published with releases.")
+]
+Total = Annotated[
+    str, typer.Option("--epsilon", help="What all releases may cost together: 3, 0.5 or 1/3.")
+]
+
+
+@budget.command()
+def create(
+    ledger: LedgerFile,
+    dataset: Dataset,
+    epsilon: Total,
+    unit: Annotated[
+        UnitChoice, typer.Option(help="Whose data is protected together.")
+    ] = UnitChoice.user,
+    neighbours: Annotated[
+        NeighbourChoice, typer.Option(help="What epsilon is about.")
+    ] = NeighbourChoice.add_remove,
+    as_json: AsJson = False,
+) -> None:
+    """Give a data set a total epsilon; make the ledger if there is none.
+
+    The unit and the neighbours are fixed for good: losses of different
+    promises do not add up, so releases with others are refused.
+
+    Example: dpregions budget create city.ledger --dataset taxis --epsilon 3
+    """
+    from dpregions.privacy.ledger import Ledger
+
+    book = Ledger(ledger)
+    total = read_epsilon(epsilon)
+    book.create(dataset, total, unit=unit.value, neighbours=neighbours.value)
+    _print(book, [book.account(dataset)], as_json)
+
+
+@budget.command()
+def show(
+    ledger: LedgerFile,
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", help="This one only; by default all.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show totals, what was spent, what remains, and every debit with its file.
+
+    A debit that was interrupted is spent: noise was drawn, or may have been.
+
+    Example: dpregions budget show city.ledger --dataset taxis
+    """
+    from dpregions.privacy.ledger import Ledger
+
+    book = Ledger(ledger)
+    accounts = book.accounts() if dataset is None else [book.account(dataset)]
+    _print(book, accounts, as_json)
+
+
+@budget.command()
+def set_total(
+    ledger: LedgerFile,
+    dataset: Dataset,
+    epsilon: Total,
+    as_json: AsJson = False,
+) -> None:
+    """Change the total of a data set, to what was spent at least.
+
+    The history keeps every total. A higher one weakens what people were
+    promised under the old one.
+
+    Example: dpregions budget set-total city.ledger --dataset taxis --epsilon 4
+    """
+    from dpregions.privacy.ledger import Ledger
+
+    book = Ledger(ledger)
+    book.set_total(dataset, read_epsilon(epsilon))
+    _print(book, [book.account(dataset)], as_json)
+
+
+def _print(ledger: Ledger, accounts: list[Account], as_json: bool) -> None:
+    if as_json:
+        facts = {
+            "ledger": str(ledger.path),
+            "id": ledger.id,
+            "datasets": [_facts(account) for account in accounts],
+        }
+        typer.echo(json.dumps(facts))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    from dpregions.privacy.budget import short_text
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 1000  # lines in a file or a pipe are not folded
+    console.print(f"Ledger {ledger.path}, id {ledger.id}", soft_wrap=True, markup=False)
+    for account in accounts:
+        promise = account.privacy_unit
+        console.print(
+            f"\n{account.dataset}: total epsilon {short_text(account.total)}, spent "
+            f"{short_text(account.spent)}, remaining {short_text(account.remaining)} "
+            f"(unit {promise.unit}, {promise.neighbours})",
+            soft_wrap=True,
+            markup=False,
+        )
+        table = Table("entry", "time (UTC)", "epsilon", "what", "state, files", box=None)
+        for entry in account.entries:
+            time = entry.time.replace("T", " ").rstrip("Z")
+            state = "\n".join([entry.state, *(file.path for file in entry.files)])
+            cells = (str(entry.number), time, short_text(entry.epsilon), entry.what, state)
+            table.add_row(*(_plain(cell) for cell in cells))
+        console.print(table)
+
+
+def _plain(text: str) -> Any:
+    """Return text that rich prints as it is: a name may hold what looks like markup."""
+    from rich.text import Text
+
+    return Text(text, overflow="fold")
+
+
+def _facts(account: Account) -> dict[str, Any]:
+    """Return an account as JSON's values; epsilons are exact, as text."""
+    from dpregions.privacy.budget import short_text
+
+    return {
+        "dataset": account.dataset,
+        "unit": account.privacy_unit.unit,
+        "neighbours": account.privacy_unit.neighbours,
+        "total": short_text(account.total),
+        "spent": short_text(account.spent),
+        "remaining": short_text(account.remaining),
+        "entries": [_entry_facts(entry) for entry in account.entries],
+    }
+
+
+def _entry_facts(entry: Entry) -> dict[str, Any]:
+    from dpregions.privacy.budget import short_text
+
+    return {
+        "entry": entry.number,
+        "time": entry.time,
+        "kind": entry.kind,
+        "epsilon": short_text(entry.epsilon),
+        "what": entry.what,
+        "state": entry.state,
+        "files": [file._asdict() for file in entry.files],
+    }

@@ -1,0 +1,130 @@
+"""`dpregions check`: exact figures about a source of regions, for its curator only."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpregions.cli.options import (
+    Around,
+    AsJson,
+    Cell,
+    EachRow,
+    Geometry,
+    GridFile,
+    Lat,
+    Layer,
+    Lon,
+    ReleaseUnit,
+    Side,
+    Source,
+    SourceCrs,
+    Sql,
+    UserId,
+    in_options,
+    progress_bar,
+    read_grid,
+    read_length,
+    read_users,
+)
+
+if TYPE_CHECKING:
+    from dpregions.curator import Check
+
+
+def check(
+    source: Source,
+    max_diameter: Annotated[
+        str | None, typer.Option(help="Largest diameter of a region, as for a release: 2km.")
+    ] = None,
+    grid: GridFile = None,
+    around: Around = None,
+    side: Side = None,
+    cell: Cell = None,
+    sql: Sql = None,
+    layer: Layer = None,
+    geometry: Geometry = None,
+    user_id: UserId = None,
+    each_row: EachRow = False,
+    unit: ReleaseUnit = None,
+    crs: SourceCrs = None,
+    lon: Lon = None,
+    lat: Lat = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what is wrong with regions: exact, not private, do not publish.
+
+    For the curator's eyes: rows that would count nowhere, and why; regions
+    longer than --max-diameter; users with several rows; axes that seem
+    swapped. Spends no budget. A release never looks at this.
+
+    Example: dpregions check regions.gpkg --max-diameter 2km
+    --around 9.0,48.5 --side 20km --cell 1km
+    """
+    users = read_users(user_id, each_row)
+    area = read_grid(grid, around, side, cell)
+    with in_options(), progress_bar("checking") as progress:
+        from dpregions.curator import check_regions
+        from dpregions.io.sources import open_regions
+
+        with open_regions(
+            source,
+            sql=sql,
+            layer=layer,
+            geometry=geometry,
+            user_id=users,
+            unit=None if unit is None else unit.value,
+            crs=crs,
+            lon=lon,
+            lat=lat,
+            progress=progress,
+        ) as regions:
+            length = None if max_diameter is None else read_length(max_diameter)
+            found = check_regions(regions, area, max_diameter=length, user_id=users)
+    if as_json:
+        typer.echo(json.dumps(found.as_dict()))
+    else:
+        _print_table(found)
+
+
+_MEANINGS = {
+    "skipped": "lines of wrong fields (do not count)",
+    "rows": "rows",
+    "null": "  without a region",
+    "unreadable": "  that no reader understands",
+    "empty": "  with an empty region",
+    "not_finite": "  with a coordinate that is no number",
+    "outside": "  outside the area",
+    "counted_rows": "  that touch the area",
+    "invalid": "invalid regions (the hull is taken)",
+    "not_convex": "not convex regions (the hull is taken)",
+    "oversized": "longer than --max-diameter (shrunk or dropped)",
+    "users": "users",
+    "users_with_several_rows": "  with several rows (one counts)",
+    "most_rows_of_a_user": "  most rows of one user",
+    "rows_without_user": "rows without a user (do not count)",
+    "inside_if_swapped": "outside, but inside with x and y exchanged",
+    "beyond_degrees": "latitudes beyond 90 degrees",
+}
+
+
+def _print_table(found: Check) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from dpregions.curator import LABEL
+
+    figures = found.as_dict()
+    table = Table(title=LABEL.upper(), show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    for name, meaning in _MEANINGS.items():
+        if figures[name] is not None:
+            table.add_row(meaning, f"{figures[name]:,}")
+    console = Console()
+    console.print(table)
+    console.print(f"CRS of the regions: {found.crs}; of the grid: {found.grid_crs}.")
+    if found.swapped_axes_suspected:
+        console.print("Axes seem swapped: x is longitude or easting, y latitude or northing.")

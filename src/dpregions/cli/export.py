@@ -1,0 +1,76 @@
+"""The command `export`: a saved release -> a file that GIS tools open."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpregions.cli.options import AsJson
+from dpregions.errors import InputError
+
+
+class What(StrEnum):
+    """What of a release to export."""
+
+    components = "components"
+    faces = "faces"
+    edges = "edges"
+    vertices = "vertices"
+    regions = "regions"
+
+
+def export(
+    release: Annotated[
+        Path, typer.Argument(help="A release file.", exists=True, dir_okay=False, metavar="RELEASE")
+    ],
+    out: Annotated[
+        Path,
+        typer.Argument(
+            help="The file to write: .gpkg, .parquet, .fgb, .geojson or .tif.", metavar="OUT"
+        ),
+    ],
+    what: Annotated[
+        What | None,
+        typer.Option(
+            "--what",
+            help="Cells (faces), their inner edges or vertices, all three (components), or the "
+            "synthetic regions. By default components; faces for .tif.",
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace OUT where it exists.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a release for QGIS and other tools; the suffix of OUT tells the format.
+
+    GeoPackage (.gpkg), GeoParquet (.parquet), FlatGeobuf (.fgb), GeoJSON (.geojson, in WGS 84)
+    or, for counts by cell, Cloud-Optimised GeoTIFF (.tif). Each carries the privacy statement.
+
+    Example: dpregions export release.parquet release.gpkg
+    """
+    if out.exists() and release.samefile(out):
+        raise InputError(f"{out} is the release itself: choose another name")
+    if out.exists() and not overwrite:
+        raise InputError(f"{out} exists: choose another name, or give --overwrite")
+    import dpregions
+    from dpregions.io import exports
+
+    loaded = dpregions.load(release)
+    exported = exports.export(loaded, out, None if what is None else what.value)
+    facts = {
+        "output": str(out),
+        "what": exported,
+        "crs": exports.written_crs(loaded.grid, out),
+        "private": loaded.private,
+    }
+    if as_json:
+        typer.echo(json.dumps(facts))
+        return
+    typer.echo(f"Wrote {out}: {exported}, CRS {facts['crs']}.")
+    if not loaded.private:
+        typer.echo("NOT PRIVATE: do not publish.")

@@ -1,0 +1,292 @@
+"""What several commands share: the grid's options, lengths, outputs, progress.
+
+Everything here speaks of options as they are typed (`--around`), not of Python's arguments.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpregions.errors import DPRegionsWarning, InputError, InputTypeError
+
+if TYPE_CHECKING:
+    from dpregions.geometry.grid import Grid
+
+
+class NeighbourChoice(StrEnum):
+    """What epsilon is about."""
+
+    add_remove = "add-remove"
+    replace_one = "replace-one"
+
+
+class UnitChoice(StrEnum):
+    """What one region stands for."""
+
+    user = "user"
+    record = "record"
+    trajectory = "trajectory"
+
+
+GridFile = Annotated[
+    Path | None,
+    typer.Option("--grid", help="The grid as JSON, as Grid.to_json and describe --json write it."),
+]
+Around = Annotated[
+    str | None,
+    typer.Option("--around", metavar="LON,LAT", help="Instead of --grid: the area's centre."),
+]
+Side = Annotated[str | None, typer.Option("--side", help="Side of the area, for example 20km.")]
+Cell = Annotated[str | None, typer.Option("--cell", help="Side of a cell, for example 1km.")]
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE",
+        help="A file (GeoParquet, GeoPackage, FlatGeobuf, GeoJSON, Shapefile, CSV, DuckDB) or a "
+        "database, postgresql://HOST/DATABASE.",
+    ),
+]
+Sql = Annotated[
+    str | None, typer.Option("--sql", help="The query, for databases: users and a geometry.")
+]
+Layer = Annotated[str | None, typer.Option("--layer", help="The layer, in a file with several.")]
+Geometry = Annotated[
+    str | None, typer.Option("--geometry", help="The column of regions, where it is not marked.")
+]
+UserId = Annotated[
+    str | None, typer.Option("--user-id", help="The column of users; by default user_id.")
+]
+EachRow = Annotated[
+    bool, typer.Option("--each-row", help="Each row is its own user: protects rows, not users.")
+]
+ReleaseUnit = Annotated[
+    UnitChoice | None,
+    typer.Option(
+        "--unit", help="What is protected: by default a user, or a record with --each-row."
+    ),
+]
+SourceCrs = Annotated[
+    str | None, typer.Option("--crs", help="CRS of a source that carries none, e.g. EPSG:4326.")
+]
+Lon = Annotated[
+    str | None, typer.Option("--lon", help="For CSV: the column of longitudes, each row a point.")
+]
+Lat = Annotated[str | None, typer.Option("--lat", help="For CSV: the column of latitudes.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Result as JSON.")]
+
+
+def read_grid(grid: Path | None, around: str | None, side: str | None, cell: str | None) -> Grid:
+    """Return the grid that --grid, or --around with --side and --cell, describe."""
+    from dpregions.geometry.grid import Grid
+
+    places = {"--around": around, "--side": side, "--cell": cell}
+    given = [name for name, value in places.items() if value is not None]
+    if (grid is None) == (not given):
+        raise InputError(
+            "give the public area by --grid FILE.json, or by --around LON,LAT --side 20km "
+            "--cell 1km"
+        )
+    if grid is not None:
+        try:
+            text = grid.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise InputError(f"--grid {grid}: there is no such file of JSON text") from None
+        return Grid.from_json(_grid_of_release(text))
+    missing = [name for name, value in places.items() if value is None]
+    if missing:
+        raise InputError(f"{', '.join(given)} needs {' and '.join(missing)} too")
+    assert around is not None and side is not None and cell is not None
+    lon, lat = read_place(around)
+    made = Grid.around(lon, lat, side=read_length(side), cell_size=read_length(cell))
+    say_area(side, [made])
+    return made
+
+
+def say_area(side: str, grids: Sequence[Grid]) -> None:
+    """Say which area was made where --side is no whole number of cells."""
+    from dpregions.planning.arguments import shown_area, shown_length
+
+    made = [
+        f"{shown_area(grid)} with cells of {shown_length(grid.cell_size, grid)}"
+        for grid in grids
+        if grid.in_cells(read_length(side)).denominator > 1
+    ]
+    if made:
+        say(f"--side {side} is no whole number of cells: the area is {', '.join(made)}")
+
+
+def _grid_of_release(text: str) -> str:
+    """Return the grid in what `describe --json` printed; any other text as it is."""
+    try:
+        found = json.loads(text)
+        return json.dumps(found["grid"]) if "checksum" in found else text
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return text
+
+
+_CALL = r"\w[\w.]*\([^)]*\)"
+_ARGUMENT = (
+    r"(?<![\w-])(?:(?P<given>user_id|max_diameter|geometry|layer|method|workload|format|unit|sql|"
+    r"crs|lon|lat|time|gap|k)=|(?P<named>max_diameter)\b|"
+    r"(?P<bare>crs|k|confidence)(?= out\b| must (?:be|lie)\b))"
+)
+
+
+@contextmanager
+def in_options() -> Iterator[None]:
+    """Let errors of the library speak of options: --max-diameter, not max_diameter."""
+    try:
+        yield
+    except (InputError, InputTypeError) as error:
+        spoken = type(error)(option_words(str(error)))
+        for note in getattr(error, "__notes__", ()):
+            spoken.add_note(note)
+        raise spoken from error
+
+
+def option_words(message: str) -> str:
+    """Return a message with options in place of Python's arguments.
+
+    "user_id='x' is no column" becomes "--user-id 'x' is no column". Calls that a message
+    quotes, such as Grid(..., crs=...), stay as they are.
+    """
+
+    def option(match: re.Match[str]) -> str:
+        name = match["given"] or match["named"] or match["bare"]
+        if name is None:
+            return match[0]
+        follows = message[match.end() : match.end() + 1]
+        gap = "" if match["given"] is None or follows in ("", " ", ",", ".", ":") else " "
+        return f"--{name.replace('_', '-')}{gap}"
+
+    message = message.replace("set theirs, regions.set_crs(...), or give crs=", "give --crs")
+    message = message.replace("pass an array of ids, or user_id=None", "use --each-row")
+    message = message.replace("user_id=None", "--each-row")
+    return re.sub(f"{_CALL}|{_ARGUMENT}", option, message)
+
+
+def read_users(user_id: str | None, each_row: bool) -> str | None:
+    """Return the column of users that --user-id names, None for --each-row."""
+    if each_row and user_id is not None:
+        raise InputError("give one of --user-id and --each-row: a row counts, or a user does")
+    return None if each_row else user_id or "user_id"
+
+
+def read_place(around: str) -> tuple[float, float]:
+    """Return the longitude and latitude of --around."""
+    try:
+        lon, lat = (float(part) for part in around.split(","))
+    except ValueError:
+        lon = lat = math.nan
+    if not (abs(lon) <= 180 and abs(lat) <= 90):
+        raise InputError(
+            f"--around {around!r} is no place on Earth: write LON,LAT in degrees, for example "
+            f"116.4,39.9"
+        )
+    return lon, lat
+
+
+def read_length(text: str) -> float | str:
+    """Return a bare number, in units of the CRS, as one; other text as it is."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def read_epsilon(text: str) -> Fraction:
+    """Return --epsilon exactly: decimals, or a fraction such as 1/3."""
+    try:
+        # Not Fraction(text): it would write out all the digits of 1e999999999.
+        top, _, bottom = text.partition("/")
+        parts = Decimal(top), Decimal(bottom or 1)
+        usable = all(p.is_finite() and p > 0 and abs(p.adjusted()) <= 300 for p in parts)
+    except InvalidOperation:
+        usable = False
+    if not usable:
+        raise InputError(
+            f"--epsilon {text} is no privacy loss: give a number above 0, for example 0.5 or 1/3"
+        )
+    return Fraction(parts[0]) / Fraction(parts[1])
+
+
+def say(note: str) -> None:
+    """Print a note, one line on stderr."""
+    typer.echo(f"dpregions: note: {note}", err=True)
+
+
+@contextmanager
+def notes() -> Iterator[None]:
+    """Print warnings as notes that speak of options, as they come: also where the work fails."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of other libraries: they may quote what they read
+        warnings.simplefilter("always", DPRegionsWarning)
+        warnings.showwarning = lambda message, *place, **more: say(option_words(str(message)))
+        yield
+
+
+def refuse_output(output: Path, inputs: list[Path]) -> None:
+    """Complain about the output before the work, not after it."""
+    try:
+        str(output).encode()
+    except UnicodeEncodeError:  # bytes that are no text, which Arrow cannot open
+        raise InputError(f"--output {str(output)!r} is no text: choose another name") from None
+    if output.is_dir() or not output.absolute().parent.is_dir():
+        raise InputError(f"--output {output}: give a file in a folder that exists")
+    if output.exists() and any(path.exists() and output.samefile(path) for path in inputs):
+        raise InputError(f"--output {output} is one of the inputs: choose another name")
+
+
+@contextmanager
+def stages() -> Iterator[Callable[[str], None]]:
+    """Show what is being done, on a terminal, by name alone."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda stage: None
+        return
+    with console.status("") as status:
+        yield status.update
+
+
+@contextmanager
+def progress_bar(what: str, *, time_left: bool = False) -> Iterator[Callable[[float], None] | None]:
+    """Show the share done, on a terminal; nothing else, as sizes and counts are secret.
+
+    The time left is for work whose length is no secret.
+    """
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        ProgressColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns: list[ProgressColumn] = [TextColumn("{task.description}"), BarColumn()]
+    columns += [TaskProgressColumn(), *([TimeRemainingColumn()] if time_left else [])]
+    # Steps may be a minute apart, and the time left is judged by all of them.
+    period = 3600.0
+    with Progress(*columns, console=console, transient=True, speed_estimate_period=period) as bar:
+        task = bar.add_task(what, total=1.0)
+        yield lambda done: bar.update(task, completed=done)

@@ -1,0 +1,173 @@
+"""`dpregions plan`: errors to expect and a recommendation, before any budget is spent.
+
+Owns the command. It takes public parameters only: there is no option that names data, and the
+one file it may read is a grid's.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpregions.cli.options import (
+    Around,
+    AsJson,
+    GridFile,
+    Side,
+    notes,
+    progress_bar,
+    read_epsilon,
+    read_grid,
+    read_length,
+    read_place,
+    say_area,
+)
+from dpregions.errors import InputError
+
+if TYPE_CHECKING:
+    from dpregions.geometry.grid import Grid
+
+
+def plan(
+    max_diameter: Annotated[
+        str, typer.Option(help="Largest diameter of a region, for example 2km.")
+    ],
+    epsilon: Annotated[str, typer.Option(help="Epsilons to compare, for example 0.1,1/3,1.")],
+    regions: Annotated[str, typer.Option(help="About how many regions: a public guess.")],
+    side: Side = None,
+    cell: Annotated[
+        str | None, typer.Option(help="Sides of a cell to compare, for example 500m,1km,2km.")
+    ] = None,
+    around: Around = None,
+    grid: GridFile = None,
+    query: Annotated[
+        str | None,
+        typer.Option(help="Sides of queries, or shares of the area, for example 1km,2km,50%."),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="The error aimed at, for example 5%: asks for advice.")
+    ] = None,
+    method: Annotated[str, typer.Option(help="Methods to compare.")] = "footprint,paper",
+    neighbours: Annotated[
+        str, typer.Option(help="What epsilon is about: add-remove or replace-one.")
+    ] = "add-remove",
+    plot: Annotated[
+        Path | None, typer.Option(help="Picture of the errors to draw, for example plan.png.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Predict errors from public parameters, before any budget is spent.
+
+    Rehearses the mechanisms on made-up cities of that size; never opens
+    the data. The place (--around) does not change the errors: --side will do.
+
+    Example: dpregions plan --side 20km --cell 500m,1km,2km --max-diameter 2km
+    --epsilon 0.1,0.5,1 --regions 10000 --query 2km,5km --target 5%
+    """
+    from dpregions.planning import plan as planning
+
+    if plot is not None:
+        _refuse_plot(plot)
+    grids = _grids(grid, around, side, cell)
+    public = _public(
+        grids,
+        max_diameter=max_diameter,
+        regions=regions,
+        epsilon=epsilon,
+        query=query,
+        target=target,
+        method=method,
+        neighbours=neighbours,
+    )
+    with notes(), progress_bar("rehearsing") as progress:
+        made = planning.plan(grids, **public, progress=progress)
+    if plot is not None:
+        from dpregions.plots.plan import draw_plan
+
+        draw_plan(made, plot)
+    if as_json:
+        typer.echo(json.dumps(made.as_dict() | ({"plot": str(plot)} if plot else {})))
+        return
+    typer.echo(str(made))
+    if plot is not None:
+        typer.echo(f"\nPicture: {plot}")
+
+
+def _refuse_plot(path: Path) -> None:
+    """Complain about the picture before the work, not after it."""
+    from dpregions.plots.plan import need_matplotlib
+
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise InputError(f"--plot {path}: give a file in a folder that exists")
+    need_matplotlib(path)
+
+
+def _grids(grid: Path | None, around: str | None, side: str | None, cell: str | None) -> list[Grid]:
+    """Return the grids that the options describe, one a cell size."""
+    from dpregions.geometry.grid import Grid
+    from dpregions.planning.arguments import square_grids
+
+    if grid is not None:
+        return [read_grid(grid, around, side, cell)]
+    if side is None or cell is None:
+        raise InputError("give the public area by --side 20km --cell 500m,1km, or by --grid FILE")
+    sizes = [read_length(text) for text in _split(cell, "--cell")]
+    length = read_length(side)
+    found = square_grids(length, sizes, names=("--side", "--cell"))
+    say_area(side, found)
+    if around is None:
+        return found
+    lon, lat = read_place(around)
+    return [Grid.around(lon, lat, side=length, cell_size=size) for size in sizes]
+
+
+def _public(
+    grids: list[Grid],
+    *,
+    max_diameter: str,
+    regions: str,
+    epsilon: str,
+    query: str | None,
+    target: str | None,
+    method: str,
+    neighbours: str,
+) -> dict[str, Any]:
+    """Return the plan's arguments, read here so that complaints speak of options."""
+    from dpregions.planning import arguments as given
+    from dpregions.planning.plan import QUERIES
+    from dpregions.planning.rehearsal import REHEARSED
+    from dpregions.privacy.budget import NEIGHBOURS
+
+    queries = [
+        text if text.endswith("%") else read_length(text)
+        for text in (QUERIES if query is None else _split(query, "--query"))
+    ]
+    bound = read_length(max_diameter)
+    if neighbours not in NEIGHBOURS:
+        known = " or ".join(NEIGHBOURS)
+        raise InputError(f"--neighbours {neighbours!r} is unknown: use {known}")
+    given.read_grids(grids, "--cell")
+    given.read_bound(bound, grids, "--max-diameter")
+    given.read_queries(queries, grids, "--query")
+    return {
+        "max_diameter": bound,
+        "n_regions": given.read_regions_number(regions.replace(",", ""), "--regions"),
+        "epsilons": given.read_epsilons(
+            [read_epsilon(text) for text in _split(epsilon, "--epsilon")], "--epsilon"
+        ),
+        "queries": queries,
+        "target": None if target is None else given.read_target(target, "--target"),
+        "methods": given.read_methods(_split(method, "--method"), REHEARSED, "--method"),
+        "neighbours": neighbours,
+    }
+
+
+def _split(text: str, name: str) -> list[str]:
+    """Return the parts of a list with commas; refuse an empty one."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(parts):
+        raise InputError(f"{name} {text!r} has an empty part: write values with commas between")
+    return parts

@@ -1,0 +1,328 @@
+"""`dpregions query`: how many regions touch a rectangle, many rectangles, or polygons of a file.
+
+Reads release files only, so all it prints is public. For rectangles it must stay fast to start:
+neither numba nor geopandas nor pandas is imported on that path.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from dpregions.atomic_files import replacing
+from dpregions.cli.options import AsJson, in_options, notes, refuse_output, say
+from dpregions.errors import InputError, QueryError
+
+if TYPE_CHECKING:
+    import geopandas
+
+    from dpregions.geometry.cells import Selection
+    from dpregions.geometry.grid import Grid
+    from dpregions.releases.published import Release
+
+BOUNDS = ("xmin", "ymin", "xmax", "ymax")
+ANSWERS = ("count", "low", "high", "rectangle")
+TABLES = (".csv",)
+MAPS = (".parquet", ".geojson", ".gpkg", ".fgb")
+_LONGEST_FIELD = 1 << 30
+"""Outlines as text are longer than Python's limit of 131,072 characters."""
+
+
+def query(
+    file: Annotated[Path, typer.Argument(help="A release file.")],
+    bounds: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="XMIN YMIN XMAX YMAX", help="One rectangle."),
+    ] = None,
+    rectangles: Annotated[
+        str | None,
+        typer.Option(help="CSV with columns xmin, ymin, xmax, ymax; - reads standard input."),
+    ] = None,
+    polygons: Annotated[
+        Path | None, typer.Option(help="GeoParquet, GeoPackage, GeoJSON, ... of areas.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The same rows with the answers, format by suffix."),
+    ] = None,
+    crs: Annotated[
+        str | None, typer.Option(help="CRS of the query, EPSG:4326 for instance; else the grid's.")
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="Of the interval low to high.")] = 0.95,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the output if it is there.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Count the regions that touch a rectangle, with an interval for the true count.
+
+    Bounds are in the release's own CRS unless --crs says otherwise. What
+    cuts through cells is answered about the whole cells it touches; what
+    reaches beyond the area, about the part inside.
+    Rectangles and polygons of a file come back as the same rows with count,
+    low, high, and whether their cells form a rectangle: if not, a region
+    may count twice.
+
+    Example: dpregions query city.parquet 500000 5370000 505000 5375000
+
+    Example: dpregions query city.parquet --polygons districts.gpkg -o counts.gpkg
+    """
+    from dpregions.releases.file import load
+
+    _refuse_options(bounds or [])
+    ways = [bool(bounds), rectangles is not None, polygons is not None]
+    if sum(ways) != 1:
+        raise InputError(
+            "give one query: XMIN YMIN XMAX YMAX, or --rectangles FILE.csv, or --polygons FILE"
+        )
+    if output is not None:
+        if bounds:
+            raise InputError("--output is for --rectangles and --polygons: one answer is printed")
+        _refuse_suffix(output, (*TABLES, *MAPS) if polygons is not None else TABLES)
+        refuse_output(output, [Path(given) for given in (file, rectangles, polygons) if given])
+        if output.exists() and not overwrite:
+            raise InputError(
+                f"--output {output} is there already: choose another name, or give --overwrite"
+            )
+    release = load(file)
+    _say_what_it_is(release)
+    if bounds:
+        _print_one(_answers(release, (*_rectangle(bounds),), crs, confidence), confidence, as_json)
+    elif rectangles is not None:
+        rows = _read_rectangles(rectangles)
+        columns = tuple([_number(row, name, i) for i, row in rows] for name in BOUNDS)
+        with _in_lines([line for line, _ in rows]):
+            found = _answers(release, columns, crs, confidence)
+        _write_rows([row for _, row in rows], found, output, as_json)
+    elif polygons is not None:
+        frame = _read_polygons(polygons, release, crs)
+        found = _answers(release, (frame,), crs, confidence)
+        _write_frame(frame.assign(**found), output, as_json)
+
+
+def _answers(release: Release, query: tuple[Any, ...], crs: str | None, confidence: float) -> Any:
+    """Return lists of count, low, high and rectangle; what there is to warn of goes to stderr."""
+    from dpregions.geometry.cells import select
+
+    with in_options(), notes():
+        selection = select(release.grid, query, crs)
+        found = release.answers(selection, confidence)
+        _say_cut(release.grid, selection)
+        _say_enlarged(release.grid, selection)
+        return {k: v.tolist() for k, v in found.items()}
+
+
+def _say_cut(grid: Grid, selection: Selection) -> None:
+    """Say when an answer is about less than was asked: nothing outside the area is counted."""
+    cut = selection.cut(grid)
+    n = int(cut.sum())
+    which = "the query reaches" if cut.size == 1 else f"{n} of {cut.size} queries reach"
+    if n:
+        say(f"{which} beyond the area: only what lies inside is counted")
+
+
+def _say_enlarged(grid: Grid, selection: Selection) -> None:
+    """Say when an answer is about more than was asked: whole cells are counted."""
+    import numpy as np
+
+    from dpregions.geometry.cells import on_a_line
+
+    which = selection.exact & ~selection.outside
+    if selection.bounds is None or not which.any():
+        return
+    answered = np.array(grid.cell_bounds(*selection.ranges[:, which]))
+    xmin, ymin, xmax, ymax = selection.bounds[:, which]
+    low = np.maximum(xmin, grid.xmin), np.maximum(ymin, grid.ymin)
+    high = np.minimum(xmax, grid.xmax), np.minimum(ymax, grid.ymax)
+    enlarged = (np.abs(answered - np.array([*low, *high])) > on_a_line(grid)).any(axis=0)
+    n = int(enlarged.sum())
+    if n and which.size == 1:
+        bounds = " ".join(f"{bound:.10g}" for bound in answered[:, 0])
+        say(f"about the whole cells it touches, {bounds}")
+    elif n:
+        say(
+            f"{n} of {which.size} queries cut through cells: their answers are about the whole "
+            f"cells they touch"
+        )
+
+
+@contextmanager
+def _in_lines(lines: list[int]) -> Iterator[None]:
+    """Let errors speak of lines of the file, not of queries."""
+    try:
+        yield
+    except QueryError as error:
+        named = re.sub(r"\bquery (\d+)", lambda m: f"line {lines[int(m[1])]}", str(error))
+        raise QueryError(f"--rectangles: {named}") from error
+
+
+def _say_what_it_is(release: Release) -> None:
+    if not release.private:
+        say("NOT PRIVATE, a study's file: do not publish")
+    if release.signed is None:
+        say("a covert release has no intervals, only counts")
+
+
+def _refuse_options(bounds: list[str]) -> None:
+    """Refuse an option that is none: what looks like one may be a negative number."""
+    for text in bounds:
+        if text.startswith("--") or (text.startswith("-") and not _is_number(text)):
+            raise InputError(f"there is no option {text!r}: see dpregions query --help")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _rectangle(bounds: list[str]) -> list[float]:
+    if len(bounds) != 4:
+        raise InputError(f"a rectangle is XMIN YMIN XMAX YMAX, four numbers; got {len(bounds)}")
+    for name, text in zip(BOUNDS, bounds, strict=True):
+        if not _is_number(text):
+            raise InputError(f"{name.upper()} must be a number, got {text!r}")
+    return [float(text) for text in bounds]
+
+
+def _read_rectangles(source: str) -> list[tuple[int, dict[str, Any]]]:
+    """Return the rows of a CSV file with their line numbers."""
+    if source == "-":
+        return _csv_rows(sys.stdin, "standard input")
+    try:
+        with open(source, newline="", encoding="utf-8-sig") as file:
+            return _csv_rows(file, source)
+    except (OSError, UnicodeDecodeError):
+        raise InputError(f"--rectangles {source}: there is no such file of CSV text") from None
+
+
+def _csv_rows(file: TextIO, name: str) -> list[tuple[int, dict[str, Any]]]:
+    csv.field_size_limit(_LONGEST_FIELD)
+    reader = csv.DictReader(file)
+    try:
+        rows = [(reader.line_num, row) for row in reader]
+    except csv.Error as error:
+        line = reader.line_num
+        raise InputError(f"--rectangles {name} is no CSV in line {line}: {error}") from None
+    columns = list(reader.fieldnames or [])
+    if twice := sorted({column for column in columns if columns.count(column) > 1}):
+        raise InputError(f"--rectangles {name} has a column {', '.join(twice)} twice: rename one")
+    if missing := [column for column in BOUNDS if column not in columns]:
+        raise InputError(f"--rectangles {name} has no column {', '.join(missing)}")
+    _refuse_taken(columns, name)
+    for line, row in rows:
+        if None in row:
+            raise InputError(f"--rectangles {name}: line {line} has more fields than the header")
+    return rows
+
+
+def _number(row: dict[str, Any], name: str, line: int) -> float:
+    text = row[name]
+    if text is None or not _is_number(text):
+        raise InputError(f"--rectangles: {name} in line {line} must be a number, got {text!r}")
+    return float(text)
+
+
+def _read_polygons(path: Path, release: Release, crs: str | None) -> geopandas.GeoDataFrame:
+    import geopandas
+
+    if not path.exists():
+        raise InputError(f"--polygons {path}: there is no such file")
+    parquet = path.suffix.lower() in (".parquet", ".geoparquet", ".pq")
+    try:
+        frame = geopandas.read_parquet(path) if parquet else geopandas.read_file(path)
+    except Exception as error:  # readers of many formats raise as many kinds
+        first = (str(error).splitlines() or [""])[0]
+        raise InputError(f"--polygons {path} cannot be read: {first}") from None
+    if not isinstance(frame, geopandas.GeoDataFrame) or frame.active_geometry_name is None:
+        raise InputError(f"--polygons {path} has no geometries")
+    if frame.crs is None and crs is None and release.grid.crs is not None:
+        raise InputError(f"--polygons {path} names no CRS: say which by --crs, e.g. EPSG:4326")
+    _refuse_taken(frame.columns, str(path))
+    return frame
+
+
+def _refuse_taken(columns: Iterable[str], name: str) -> None:
+    if taken := [column for column in columns if column in ANSWERS]:
+        raise InputError(
+            f"{name} has a column {', '.join(taken)} already, which the answer adds: rename it"
+        )
+
+
+def _refuse_suffix(output: Path, known: tuple[str, ...]) -> None:
+    if output.suffix.lower() not in known:
+        raise InputError(f"--output {output}: give a name that ends in {' or '.join(known)}")
+
+
+def _print_one(found: dict[str, list[Any]], confidence: float, as_json: bool) -> None:
+    answer = {name: values[0] for name, values in found.items()}
+    if as_json:
+        level = {"confidence": confidence} if "low" in answer else {}
+        typer.echo(json.dumps({**answer, **level}))
+        return
+    typer.echo(f"count {answer['count']}")
+    if "low" in answer:
+        typer.echo(f"low   {answer['low']:.1f}")
+        typer.echo(f"high  {answer['high']:.1f}")
+
+
+def _write_rows(
+    rows: list[dict[str, Any]], found: dict[str, list[Any]], output: Path | None, as_json: bool
+) -> None:
+    """Write rows of a CSV file with the answers beside them."""
+    given = list(rows[0]) if rows else list(BOUNDS)
+    answers = [
+        dict(zip(found, values, strict=True)) for values in zip(*found.values(), strict=True)
+    ]
+    whole = [{**row, **answer} for row, answer in zip(rows, answers, strict=True)]
+    if as_json and output is None:
+        typer.echo(json.dumps(whole))
+        return
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, [*given, *found], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(whole)
+    _deliver(text.getvalue(), output, as_json)
+
+
+def _write_frame(frame: geopandas.GeoDataFrame, output: Path | None, as_json: bool) -> None:
+    """Write the frame of the polygons with the answers beside them."""
+    suffix = "" if output is None else output.suffix.lower()
+    if output is None or suffix in TABLES:
+        table = frame.drop(columns=frame.active_geometry_name)
+        if as_json and output is None:
+            typer.echo(table.to_json(orient="records", date_format="iso"))
+            return
+        _deliver(table.to_csv(index=False), output, as_json)
+        return
+    with replacing(output) as part:
+        if suffix == ".parquet":
+            frame.to_parquet(part, index=False)
+        else:
+            part.unlink()  # GDAL makes the file itself
+            frame.to_file(part, layer=re.sub(r"\W+", "_", output.stem))
+    _report(output, as_json)
+
+
+def _deliver(text: str, output: Path | None, as_json: bool) -> None:
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    with replacing(output) as part:
+        part.write_text(text, encoding="utf-8")
+    _report(output, as_json)
+
+
+def _report(output: Path, as_json: bool) -> None:
+    typer.echo(json.dumps({"output": str(output)}) if as_json else f"Wrote {output}.")

@@ -1,0 +1,149 @@
+"""`dpregions regions`: files of GPS fixes -> a GeoParquet file of regions.
+
+Owns the command and the file it writes. The regions are as secret as the fixes: the file is
+written whole or not at all, readable by its owner alone, and the command prints nothing that
+was counted in the data, except in the curator's report that is asked for by name.
+"""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpregions.cli.options import in_options, progress_bar, read_length, read_place, refuse_output
+from dpregions.errors import InputError
+
+if TYPE_CHECKING:
+    pass
+
+
+GEOPARQUET = (".parquet", ".pq", ".geoparquet")
+
+
+class Format(StrEnum):
+    """How the fixes are stored."""
+
+    auto = "auto"
+    tdrive = "tdrive"
+    geolife = "geolife"
+    cabspotting = "cabspotting"
+    table = "table"
+
+
+class RegionUnit(StrEnum):
+    """Whose fixes make one region."""
+
+    user = "user"
+    trajectory = "trajectory"
+
+
+def regions(
+    fixes: Annotated[list[Path], typer.Argument(help="Files or folders of GPS fixes.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="GeoParquet file to write.")],
+    k: Annotated[int, typer.Option("--k", help="Fixes nearest the mode that make a region.")],
+    max_diameter: Annotated[
+        str,
+        typer.Option(help="Largest diameter of a region: 2km, or a number in units of the CRS."),
+    ],
+    crs: Annotated[
+        str | None, typer.Option(help="Projected CRS to measure in, for example EPSG:32650.")
+    ] = None,
+    around: Annotated[
+        str | None,
+        typer.Option(metavar="LON,LAT", help="Instead of --crs: the UTM zone of this place."),
+    ] = None,
+    format: Annotated[Format, typer.Option(help="Format of the fixes.")] = Format.auto,
+    unit: Annotated[
+        RegionUnit, typer.Option(help="One region for each user, or each trajectory.")
+    ] = RegionUnit.user,
+    gap: Annotated[
+        str | None,
+        typer.Option(help="A longer time without a fix starts a trajectory, e.g. 20min."),
+    ] = None,
+    user_id: Annotated[str, typer.Option(help="Column of users, in tables.")] = "user_id",
+    lon: Annotated[str, typer.Option(help="Column of longitudes, in tables.")] = "lon",
+    lat: Annotated[str, typer.Option(help="Column of latitudes, in tables.")] = "lat",
+    time: Annotated[str, typer.Option(help="Column of times, in tables.")] = "t",
+    report: Annotated[
+        bool, typer.Option("--report", help="Show exact figures of skipped lines: not private.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Result as JSON.")] = False,
+) -> None:
+    """Turn GPS fixes into one convex region a user, where the user mostly is.
+
+    FIXES are T-Drive, GeoLife or Cabspotting files as their owners ship
+    them, or Parquet and CSV tables with a user, a longitude and a latitude
+    (WGS 84) in each row. The file written is as secret as the fixes.
+
+    Example: dpregions regions taxis/ -o regions.parquet --k 163
+    --max-diameter 2km --around 116.4,39.9
+    """
+    from dpregions.crs import crs_label, read_crs
+    from dpregions.extraction.fixes import regions_from_batches
+    from dpregions.io.region_files import save_regions
+    from dpregions.io.traces import read_fixes
+
+    target = read_crs(_one_crs(crs, around), "--crs")
+    refuse_output(output, fixes)
+    if output.suffix.lower() not in GEOPARQUET:
+        raise InputError(
+            f"--output {output}: GeoParquet is written, so give a name that ends in .parquet"
+        )
+    with in_options(), progress_bar("fixes to regions") as progress:
+        reader = read_fixes(
+            fixes,
+            format=format.value,
+            user_id=user_id,
+            lon=lon,
+            lat=lat,
+            time=time,
+            progress=progress,
+        )
+        found = regions_from_batches(
+            reader,
+            k=k,
+            max_diameter=read_length(max_diameter),
+            crs=target,
+            unit=unit.value,
+            gap=gap,
+        )
+    save_regions(found, output)
+    facts = {
+        "output": str(output),
+        "unit": unit.value,
+        "k": k,
+        "max_diameter": max_diameter,
+        "crs": crs_label(target),
+    }
+    _print_result(facts, reader.report if report else None, as_json)
+
+
+def _one_crs(crs: str | None, around: str | None) -> Any:
+    if (crs is None) == (around is None):
+        raise InputError(
+            "give one of --crs and --around: for example --crs EPSG:32650, or --around 116.4,39.9"
+        )
+    if around is None:
+        return crs
+    from dpregions.crs import utm_zone
+
+    return utm_zone(*read_place(around))
+
+
+def _print_result(facts: dict[str, Any], report: Any, as_json: bool) -> None:
+    if as_json:
+        if report is not None:
+            facts = {**facts, "report": report.as_dict()}
+        typer.echo(json.dumps(facts))
+        return
+    bare = isinstance(read_length(facts["max_diameter"]), float)
+    typer.echo(
+        f"Wrote {facts['output']}: one region a {facts['unit']}, at most {facts['max_diameter']}"
+        f"{' units' if bare else ''} across, in {facts['crs']}. Keep it as secret as the fixes."
+    )
+    if report is not None:
+        typer.echo(str(report))

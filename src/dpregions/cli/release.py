@@ -1,0 +1,298 @@
+"""`dpregions release`: a source of regions -> a release file, paid for from a ledger.
+
+Owns the command: everything that can be refused is refused before any budget is spent, and what
+is spent is said, also when the rest fails. A release that was paid for is saved somewhere, if need
+be under another name. Prints nothing that was counted in the data.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tempfile
+from collections.abc import Callable
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpregions.atomic_files import try_out
+from dpregions.cli.options import (
+    Around,
+    AsJson,
+    Cell,
+    EachRow,
+    Geometry,
+    GridFile,
+    Lat,
+    Layer,
+    Lon,
+    NeighbourChoice,
+    ReleaseUnit,
+    Side,
+    Source,
+    SourceCrs,
+    Sql,
+    UserId,
+    in_options,
+    notes,
+    option_words,
+    read_epsilon,
+    read_grid,
+    read_length,
+    read_users,
+    refuse_output,
+    say,
+    stages,
+)
+from dpregions.errors import InputError, LedgerError, LedgerUnavailableError
+
+if TYPE_CHECKING:
+    from dpregions.geometry.grid import Grid
+    from dpregions.privacy.ledger import Ledger
+    from dpregions.releases.published import Release
+
+
+class MethodChoice(StrEnum):
+    """The mechanism."""
+
+    footprint = "footprint"
+    paper = "paper"
+
+
+class OversizeChoice(StrEnum):
+    """What becomes of regions that are too long."""
+
+    shrink = "shrink"
+    drop = "drop"
+
+
+def release(
+    source: Source,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Release file to write.")],
+    epsilon: Annotated[str, typer.Option(help="The privacy loss: 1, 0.5 or 1/3.")],
+    max_diameter: Annotated[
+        str,
+        typer.Option(help="Largest diameter of a region: 2km, or a number in units of the CRS."),
+    ],
+    grid: GridFile = None,
+    around: Around = None,
+    side: Side = None,
+    cell: Cell = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="The budget ledger that pays, see 'dpregions budget'.")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Name of the data set in the ledger; published.")
+    ] = None,
+    method: Annotated[MethodChoice, typer.Option(help="The mechanism.")] = MethodChoice.footprint,
+    neighbours: Annotated[
+        NeighbourChoice, typer.Option(help="What epsilon is about.")
+    ] = NeighbourChoice.add_remove,
+    user_id: UserId = None,
+    each_row: EachRow = False,
+    unit: ReleaseUnit = None,
+    crs: SourceCrs = None,
+    sql: Sql = None,
+    layer: Layer = None,
+    geometry: Geometry = None,
+    lon: Lon = None,
+    lat: Lat = None,
+    oversize: Annotated[
+        OversizeChoice, typer.Option(help="What becomes of longer regions.")
+    ] = OversizeChoice.shrink,
+    workload: Annotated[
+        str | None,
+        typer.Option(help="Sizes of the rectangles that matter: 1km,2kmx4km. By default all."),
+    ] = None,
+    covert: Annotated[
+        bool, typer.Option("--covert", help="Whole counts only: no estimates, no intervals.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the output if it is there.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Publish regions once, under differential privacy.
+
+    Choose the area, --max-diameter and --epsilon without looking at the data.
+    With --ledger and --dataset, epsilon is debited before noise is drawn, and
+    over budget is refused. A release that cannot be saved to --output after
+    that is saved under another name, and the exit code is 1.
+
+    Example: dpregions release regions.parquet -o city.parquet --epsilon 1
+    --max-diameter 2km --around 9.0,48.5 --side 20km --cell 1km
+    --ledger city.ledger --dataset taxis
+    """
+    from dpregions.privacy.ledger import Ledger
+
+    area = read_grid(grid, around, side, cell)
+    terms = {
+        "epsilon": read_epsilon(epsilon),
+        "max_diameter": read_length(max_diameter),
+        "method": method.value,
+        "neighbours": neighbours.value,
+        "oversize": oversize.value,
+        "workload": None if workload is None else _read_workload(workload),
+        "covert": covert,
+    }
+    asked = {
+        "user_id": read_users(user_id, each_row),
+        "unit": None if unit is None else unit.value,
+        "crs": crs,
+        "sql": sql,
+        "layer": layer,
+        "geometry": geometry,
+        "lon": lon,
+        "lat": lat,
+    }
+    inputs = [path for path in (Path(source), grid, ledger) if path is not None]
+    _refuse_output(output, inputs, overwrite)
+    if (ledger is None) != (dataset is None):
+        raise InputError("--ledger and --dataset go together: give both, or neither")
+    try:
+        with in_options(), notes():
+            made, path, checksum = _publish(
+                source, asked, area, terms, partial(_save, output, overwrite), ledger, dataset
+            )
+    except BaseException as error:
+        for note in getattr(error, "__notes__", ()):
+            typer.echo(f"dpregions: {note}", err=True)
+        raise
+    if ledger is None:
+        typer.echo("budget not recorded: give --ledger and --dataset to keep account", err=True)
+    elif made.ledger_entry is not None:
+        _tell_saved(Ledger(ledger), made.ledger_entry, path, checksum)
+    _print_result(made, path, checksum, as_json)
+    if path != output:
+        raise typer.Exit(1)
+
+
+def _publish(
+    source: str,
+    asked: dict[str, Any],
+    area: Grid,
+    terms: dict[str, Any],
+    save: Callable[[Release], tuple[Path, str]],
+    ledger: Path | None,
+    dataset: str | None,
+) -> tuple[Release, Path, str]:
+    """Return the release, once it is saved, where that is, and its file's SHA-256."""
+    from dpregions.io.sources import open_regions
+    from dpregions.privacy.ledger import Ledger
+    from dpregions.releases.make import Terms
+    from dpregions.releases.make import release as make
+
+    Terms(grid=area, **terms)  # refuses what it can before the source is opened
+    book = None if ledger is None else Ledger(ledger)
+    paid = {name: asked[name] for name in ("user_id", "unit")}
+    paid |= {"ledger": book, "dataset": dataset}
+    with stages() as stage:
+        stage("opening the source")
+
+        def progress(done: float) -> None:
+            stage(f"reading, {done:.0%}" if done < 1 else "counting, noise and fit")
+
+        with open_regions(source, progress=progress, **asked) as regions:
+            if regions.note is not None:
+                say(option_words(regions.note))
+            made = make(regions, area, **terms, **paid)
+        stage("saving")
+        return made, *save(made)
+
+
+def _save(output: Path, overwrite: bool, made: Release) -> tuple[Path, str]:
+    """Return where the release was saved, and its file's SHA-256: it is paid for by now."""
+    from dpregions.releases.file import save
+
+    try:
+        return output, save(made, output, fresh=not overwrite)
+    except BaseException as error:
+        saved = _save_elsewhere(made, output) if isinstance(error, Exception) else None
+        if saved is None:
+            error.add_note(
+                f"epsilon {made.budget} is spent, and the release was not saved to {output}"
+            )
+            raise
+        why = "is there by now" if isinstance(error, FileExistsError) else f"failed: {error}"
+    typer.echo(f"dpregions: --output {output} {why}; the release is in {saved[0]}", err=True)
+    return saved
+
+
+def _save_elsewhere(made: Release, output: Path) -> tuple[Path, str] | None:
+    """Save under the first free name beside the output, here, or among temporary files."""
+    from dpregions.releases.file import save
+
+    for folder in (output.parent, Path(), Path(tempfile.gettempdir())):
+        for number in range(2, 100):
+            spare = folder / f"{output.stem}-{number}{output.suffix}"
+            try:
+                return spare, save(made, spare, fresh=True)
+            except FileExistsError:
+                continue
+            except Exception:  # whatever it is, another folder may do
+                break
+    return None
+
+
+def _tell_saved(ledger: Ledger, entry: str, path: Path, checksum: str) -> None:
+    """Record the file in the ledger; it is saved and paid for even if that fails."""
+    try:
+        ledger.mark_saved(entry, path, checksum)
+    except (LedgerError, LedgerUnavailableError) as error:
+        typer.echo(f"dpregions: {path} is saved, but not noted in its ledger: {error}", err=True)
+
+
+def _read_workload(text: str) -> list[Any]:
+    """Return the sizes of --workload: sides, or pairs of a width and a height."""
+    sizes: list[Any] = []
+    for size in text.split(","):
+        sides = [read_length(side.strip()) for side in size.split("x")]
+        if len(sides) > 2 or "" in sides:
+            raise InputError(
+                f"--workload {text} is no list of sizes: write sides, or widths and heights, for "
+                f"example 1km,2kmx4km"
+            )
+        sizes.append(sides[0] if len(sides) == 1 else tuple(sides))
+    return sizes
+
+
+def _refuse_output(output: Path, inputs: list[Path], overwrite: bool) -> None:
+    """Refuse an output that cannot be written, before any budget is spent on it."""
+    refuse_output(output, inputs)
+    if output.suffix.lower() not in (".parquet", ".pq"):
+        raise InputError(f"--output {output}: a release is a Parquet file, name it so: x.parquet")
+    if output.exists() and not overwrite:
+        raise InputError(
+            f"--output {output} is there already, and may be a release that budget was spent on: "
+            f"choose another name, or give --overwrite"
+        )
+    try:
+        try_out(output)
+    except OSError as error:
+        raise InputError(f"--output {output} cannot be written: {error.strerror}") from None
+
+
+def _print_result(made: Release, output: Path, checksum: str, as_json: bool) -> None:
+    if as_json:
+        facts = {
+            "output": str(output),
+            "method": made.method,
+            "epsilon": str(made.budget),
+            "unit": made.unit,
+            "neighbours": made.neighbours,
+            "max_diameter": made.max_diameter,
+            "covert": made.signed is None,
+            "ledger_entry": made.ledger_entry,
+            "sha256": None if made.ledger_entry is None else checksum,
+            "statement": made.describe(),
+        }
+        typer.echo(json.dumps(facts))
+        return
+    wanted = ("Privacy:", "Enforced:", "Ledger:")
+    lines = [line for line in made.describe().splitlines() if line.startswith(wanted)]
+    typer.echo("\n".join([f"Wrote {output}, which may be published.", *lines]))
+    file, area = shlex.quote(str(output)), " ".join(map(repr, made.grid.bounds))
+    typer.echo(f"Next: dpregions describe {file}\nNext: dpregions query {file} {area}")

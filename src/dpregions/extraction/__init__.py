@@ -1,0 +1,1 @@
+"""GPS fixes -> regions of frequent visitation."""

@@ -1,0 +1,443 @@
+"""Queries in every form -> the cells they touch -> signed sums.
+
+Owns what `count`, `estimate` and `interval` accept and the shape of what they return. It
+works on any doubled array, secret or released, and knows nothing of how the array was made.
+
+Cells that form a rectangle are answered exactly. The cells of any other query form a
+staircase, which is not convex: a body that meets it in two pieces adds 2, so the answer is
+an approximation, and a warning says so.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpregions.crs import crs_label, degrees_remedy, read_crs
+from dpregions.errors import (
+    ApproximateCountWarning,
+    CRSError,
+    InputTypeError,
+    OutsideAreaWarning,
+    QueryError,
+)
+from dpregions.geometry.grid import Grid
+from dpregions.geometry.lattice import REACH, STEPS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from pyproj import CRS
+
+_BOUNDS = ("xmin", "ymin", "xmax", "ymax")
+
+
+def on_a_line(grid: Grid) -> float:
+    """Return how near to one of the grid's lines a coordinate counts as on it."""
+    return grid.cell_size / (2 * STEPS)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The cells that some queries touch inside the area.
+
+    Attributes
+    ----------
+    ranges : int64 (4, n)
+        ``row0, row1, col0, col1`` of each query, ends included; empty outside the area.
+    masks : dict
+        For a query whose cells form no rectangle: which cells of its range it touches.
+    shape : tuple or None
+        Of the answer; None where `index` rules. ``()`` is one number.
+    index : pandas.Index or None
+        Of the frame the queries came in.
+    bounds : float64 (4, n) or None
+        ``xmin, ymin, xmax, ymax`` of each query in the grid's CRS, NaN of an empty one; None
+        where cells were selected by their numbers.
+    """
+
+    ranges: NDArray[np.int64]
+    masks: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
+    shape: tuple[int, ...] | None = ()
+    index: Any = None
+    bounds: NDArray[np.float64] | None = None
+
+    @property
+    def outside(self) -> NDArray[np.bool_]:
+        """Whether each query touches no cell of the area."""
+        row0, row1, col0, col1 = self.ranges
+        return (row1 < row0) | (col1 < col0)
+
+    def cut(self, grid: Grid) -> NDArray[np.bool_]:
+        """Return whether each query lies partly inside the area and partly outside."""
+        if self.bounds is None:
+            return np.zeros(self.outside.shape, np.bool_)
+        slack = on_a_line(grid)
+        xmin, ymin, xmax, ymax = self.bounds
+        beyond = (xmin < grid.xmin - slack) | (xmax > grid.xmax + slack)
+        beyond |= (ymin < grid.ymin - slack) | (ymax > grid.ymax + slack)
+        return np.asarray(beyond & ~self.outside)
+
+    @property
+    def exact(self) -> NDArray[np.bool_]:
+        """Whether each query's cells form a rectangle (or it touches none)."""
+        exact = np.ones(self.ranges.shape[1], np.bool_)
+        exact[list(self.masks)] = False
+        return exact
+
+    @property
+    def n_components(self) -> NDArray[np.int64]:
+        """How many faces, edges and vertices each query sums."""
+        row0, row1, col0, col1 = self.ranges
+        rows, cols = np.maximum(row1 - row0 + 1, 0), np.maximum(col1 - col0 + 1, 0)
+        n = np.where((rows > 0) & (cols > 0), (2 * rows - 1) * (2 * cols - 1), 0)
+        for i, mask in self.masks.items():
+            n[i] = sum(int(inner.sum()) for *_, inner in _inside(mask))
+        return n
+
+    def signs(self, query: int, grid: Grid) -> NDArray[np.int8]:
+        """Return one query as a doubled array: 1 at its faces and vertices, -1 at its edges."""
+        signs = np.zeros(grid.doubled_shape, np.int8)
+        row0, row1, col0, col1 = self.ranges[:, query]
+        if row1 >= row0 and col1 >= col0:
+            part = signs[2 * row0 : 2 * row1 + 1, 2 * col0 : 2 * col1 + 1]
+            mask = self.masks.get(query, np.ones((row1 - row0 + 1, col1 - col0 + 1), np.bool_))
+            for sign, rows, cols, inner in _inside(mask):
+                part[rows, cols] = sign * inner
+        return signs
+
+    def wrap(self, values: NDArray[Any], name: str = "count") -> Any:
+        """Return one value a query in the form the queries came in."""
+        if self.index is not None:
+            import pandas as pd
+
+            return pd.Series(values, index=self.index, name=name)
+        return values.item() if self.shape == () else values.reshape(self.shape or ())
+
+
+def select(grid: Grid, query: tuple[Any, ...], crs: Any = None) -> Selection:
+    """Return the cells that queries touch, in any accepted form, warning where due.
+
+    Parameters
+    ----------
+    grid : Grid
+    query : tuple
+        Four numbers or arrays (xmin, ymin, xmax, ymax); or one geometry, an array of
+        geometries, a GeoSeries or a GeoDataFrame.
+    crs : optional
+        The CRS of queries that carry none; the grid's by default.
+    """
+    if len(query) == 4:
+        selection = _select_rectangles(grid, query, crs)
+    elif len(query) == 1:
+        selection = _select_geometries(grid, query[0], crs)
+    else:
+        raise InputTypeError(
+            f"a query is four numbers or arrays (xmin, ymin, xmax, ymax), or one geometry, "
+            f"GeoSeries or GeoDataFrame; got {len(query)} arguments"
+        )
+    bare = crs is None and getattr(query[0], "crs", None) is None
+    _warn(selection, grid, bare)
+    return selection
+
+
+def signed_table(counts: NDArray[Any]) -> NDArray[Any]:
+    """Return the summed-area table of the signed doubled array, with a first row and column of 0.
+
+    The sign of entry (i, j) is (-1)**(i+j): faces and vertices add, edges subtract.
+    """
+    table = np.zeros((counts.shape[0] + 1, counts.shape[1] + 1), counts.dtype)
+    inner = table[1:, 1:]
+    inner[...] = counts
+    np.negative(inner[1::2], out=inner[1::2])
+    np.negative(inner[:, 1::2], out=inner[:, 1::2])
+    np.cumsum(inner, axis=0, out=inner)
+    np.cumsum(inner, axis=1, out=inner)
+    return table
+
+
+def signed_sum(table: NDArray[Any], row0: int, row1: int, col0: int, col1: int) -> Any:
+    """Return F - E + V inside one rectangle of cells, as a Python number."""
+    if row1 < row0 or col1 < col0:
+        return 0
+    top, right = 2 * row1 + 1, 2 * col1 + 1
+    left, bottom = 2 * col0, 2 * row0
+    return (
+        table.item(top, right)
+        - table.item(bottom, right)
+        - table.item(top, left)
+        + table.item(bottom, left)
+    )
+
+
+def signed_sums(table: NDArray[Any], counts: NDArray[Any], selection: Selection) -> NDArray[Any]:
+    """Return F - E + V over the inside of each query's cells."""
+    empty = selection.outside
+    row0, row1, col0, col1 = (np.where(empty, 0, v) for v in selection.ranges)
+    top, right, left, bottom = 2 * row1 + 1, 2 * col1 + 1, 2 * col0, 2 * row0
+    sums = table[top, right] - table[bottom, right] - table[top, left] + table[bottom, left]
+    sums[empty] = 0
+    for i, mask in selection.masks.items():
+        part = counts[bottom[i] : top[i], left[i] : right[i]]
+        sums[i] = sum(
+            sign * part[rows, cols][inner].sum() for sign, rows, cols, inner in _inside(mask)
+        )
+    return sums
+
+
+def _inside(
+    mask: NDArray[np.bool_],
+) -> Iterator[tuple[int, slice, slice, NDArray[np.bool_]]]:
+    """Yield sign, places and selection of the faces, edges and vertices inside marked cells."""
+    even, odd = slice(0, None, 2), slice(1, None, 2)
+    beside, above = mask[:, :-1] & mask[:, 1:], mask[:-1] & mask[1:]
+    yield 1, even, even, mask
+    yield -1, even, odd, beside
+    yield -1, odd, even, above
+    yield 1, odd, odd, beside[:-1] & beside[1:]
+
+
+def _warn(selection: Selection, grid: Grid, bare: bool) -> None:
+    outside = int(selection.outside.sum())
+    n = selection.ranges.shape[1]
+    which = "the query lies" if n == 1 else f"{outside} of {n} queries lie"
+    if outside:
+        bounds = selection.bounds if bare and outside == n else None
+        remedy = "" if bounds is None else degrees_remedy(grid.crs, bounds)
+        warn_outside(
+            f"{which} wholly outside the grid's area (or empty): 0 counted there{remedy}",
+            stacklevel=4,
+        )
+    if selection.masks:
+        rough = len(selection.masks)
+        which = "the query touches" if n == 1 else f"{rough} of {n} queries touch"
+        warnings.warn(
+            f"{which} cells that form no rectangle: a region that meets them in two pieces "
+            f"counts twice, so the count is an approximation (Grid.is_exact tells which)",
+            ApproximateCountWarning,
+            stacklevel=4,
+        )
+
+
+def warn_outside(message: str, stacklevel: int) -> None:
+    """Warn that a query counts 0 because it lies outside the area."""
+    warnings.warn(message, OutsideAreaWarning, stacklevel=stacklevel + 1)
+
+
+def checked_rectangle(*bounds: Any) -> tuple[float, float, float, float]:
+    """Return one rectangle's bounds as floats; refuse it reversed or not finite."""
+    try:
+        xmin, ymin, xmax, ymax = (float(bound) for bound in bounds)
+    except OverflowError:
+        raise QueryError("the query has a bound too large for a number") from None
+    check_rectangle(xmin, ymin, xmax, ymax)
+    return xmin, ymin, xmax, ymax
+
+
+def check_rectangle(xmin: float, ymin: float, xmax: float, ymax: float) -> None:
+    """Refuse one rectangle that is reversed or not finite."""
+    if not (-math.inf < xmin <= xmax < math.inf and -math.inf < ymin <= ymax < math.inf):
+        _refuse_rectangle((xmin, ymin, xmax, ymax), "the query")
+
+
+def _refuse_rectangle(bounds: Any, which: str) -> None:
+    named = ", ".join(f"{n}={v}" for n, v in zip(_BOUNDS, bounds, strict=True))
+    if not all(-math.inf < v < math.inf for v in bounds):
+        raise QueryError(f"{which} has a bound that is not finite: {named}")
+    raise QueryError(
+        f"{which} is reversed: {named}; give xmin <= xmax and ymin <= ymax "
+        f"(a window across the antimeridian: as two queries)"
+    )
+
+
+def _select_rectangles(grid: Grid, query: tuple[Any, ...], crs: Any) -> Selection:
+    try:
+        bounds = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in query))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise QueryError(
+            f"xmin, ymin, xmax, ymax must be numbers or arrays of one shape: {error}"
+        ) from None
+    shape = bounds[0].shape
+    flat = np.stack([b.ravel() for b in bounds])
+    bad = ~np.isfinite(flat).all(axis=0) | (flat[0] > flat[2]) | (flat[1] > flat[3])
+    if bad.any():
+        i = int(np.flatnonzero(bad)[0])
+        _refuse_rectangle(flat[:, i].tolist(), f"query {i}" if shape else "the query")
+    source = _query_crs(None, crs, grid, bare=True)
+    if source is not None:
+        import shapely
+
+        boxes = np.atleast_1d(shapely.box(*flat))
+        return _select_shapes(grid, boxes, source, range(boxes.size), shape=shape)
+    return Selection(grid.cell_ranges(*flat), shape=shape, bounds=flat)
+
+
+def _select_geometries(grid: Grid, query: Any, crs: Any) -> Selection:
+    import shapely
+
+    if isinstance(query, shapely.Geometry):
+        source = _query_crs(None, crs, grid, bare=True)
+        return _select_shapes(grid, np.array([query]), source, ["the query"], shape=())
+    if hasattr(query, "active_geometry_name") and query.active_geometry_name is None:
+        raise InputTypeError(
+            "the queries are a GeoDataFrame without a geometry column: name it, set_geometry(...)"
+        )
+    carried = getattr(query, "crs", None)
+    if hasattr(query, "geometry") and hasattr(query, "index"):
+        source = _query_crs(carried, crs, grid, bare=False)
+        shapes = np.asarray(query.geometry.array, dtype=object)
+        labels = list(query.index)
+        return _select_shapes(grid, shapes, source, labels, shape=None, index=query.index)
+    try:
+        shapes = np.asarray(query, dtype=object)
+        known = shapely.is_geometry(shapes) | shapely.is_missing(shapes)
+    except (TypeError, ValueError):
+        known = np.False_
+    if not np.all(known) or np.ndim(shapes) == 0:
+        raise InputTypeError(
+            f"a query is four numbers or arrays (xmin, ymin, xmax, ymax), or a geometry, an array "
+            f"of geometries, a GeoSeries or a GeoDataFrame; got {type(query).__name__}"
+        )
+    source = _query_crs(carried, crs, grid, bare=carried is None)
+    labels = list(range(shapes.size))
+    return _select_shapes(grid, shapes.ravel(), source, labels, shape=shapes.shape)
+
+
+def _query_crs(carried: CRS | None, stated: Any, grid: Grid, *, bare: bool) -> CRS | None:
+    """Return the CRS to reproject queries from, None where they are in the grid's."""
+    if stated is not None:
+        stated = read_crs(stated)
+        if carried is not None and carried != stated:
+            raise CRSError(
+                f"the queries carry {crs_label(carried)}, but crs={crs_label(stated)} was given"
+            )
+        carried, bare = stated, False
+    if bare:
+        return None
+    from dpregions.intake.regions import match_crs
+
+    match_crs(carried, grid, "the queries", "set theirs, queries.set_crs(...), or give crs=")
+    if carried is None or carried.equals(grid.crs, ignore_axis_order=True):
+        return None
+    return carried
+
+
+def _select_shapes(
+    grid: Grid,
+    shapes: NDArray[np.object_],
+    source: CRS | None,
+    labels: Any,
+    *,
+    shape: tuple[int, ...] | None,
+    index: Any = None,
+) -> Selection:
+    """Select for geometries: boxes as rectangles, everything else cell by cell."""
+    import shapely
+
+    if (null := np.flatnonzero(shapely.is_missing(shapes))).size:
+        raise QueryError(f"the query at index {labels[null[0]]!r} is null: drop or fill it")
+    shapes = _reproject_shapes(shapes, source, grid)
+    coords, owner = shapely.get_coordinates(shapes, return_index=True)
+    boxes = _are_boxes(shapes)
+    # A rectangle is cut to the area, as four numbers are, so it may reach anywhere.
+    limit = np.where(boxes, sys.float_info.max, REACH * grid.cell_size)[owner]
+    wrong = ~(np.abs(coords - [grid.xmin, grid.ymin]) <= limit[:, None]).all(axis=1)
+    if wrong.any():
+        raise QueryError(
+            f"the query at index {labels[owner[wrong][0]]!r} has a coordinate that is not finite "
+            f"or is more than {REACH} cells from the grid (or its CRS has no such place here)"
+        )
+    ranges = np.zeros((4, shapes.size), np.int64)
+    ranges[[1, 3]] = -1
+    bounds = shapely.bounds(shapes).T
+    if boxes.any():
+        ranges[:, boxes] = grid.cell_ranges(*bounds[:, boxes])
+    masks = {}
+    for i in np.flatnonzero(~boxes):
+        found = _touched(grid, shapes[i])
+        if found is not None:
+            ranges[:, i], mask = found
+            if not mask.all():
+                masks[int(i)] = mask
+    return Selection(ranges, masks, shape, index, bounds)
+
+
+def _reproject_shapes(
+    shapes: NDArray[np.object_], source: CRS | None, grid: Grid
+) -> NDArray[np.object_]:
+    if source is None or grid.crs is None:
+        return shapes
+    import shapely
+
+    from dpregions.crs import reproject
+
+    target = grid.crs
+    return np.asarray(shapely.transform(shapes, lambda xy: reproject(xy, source, target)))
+
+
+def _are_boxes(shapes: NDArray[np.object_]) -> NDArray[np.bool_]:
+    """Whether each geometry is a rectangle along the axes, with area, to the last bit."""
+    import shapely
+
+    plain = (shapely.get_type_id(shapes) == 3) & (shapely.get_num_coordinates(shapes) == 5)
+    if plain.any():
+        corners = shapely.get_coordinates(shapes[plain]).reshape(-1, 5, 2)
+        low, high = corners.min(axis=1, keepdims=True), corners.max(axis=1, keepdims=True)
+        at_corner = ((corners == low) | (corners == high)).all(axis=(1, 2))
+        side = corners[:, 1:] != corners[:, :-1]
+        one_axis_a_side = (side.sum(axis=2) == 1).all(axis=1)
+        opposite = (corners[:, :2] != corners[:, 2:4]).all(axis=(1, 2))
+        plain[plain] = at_corner & one_axis_a_side & opposite
+    return plain
+
+
+def _touched(grid: Grid, geometry: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
+    """Return the range and the mask of the cells that one geometry touches, if any."""
+    import shapely
+
+    from dpregions.geometry import kernel as _kernel
+
+    coords = shapely.get_coordinates(geometry)
+    if not coords.size:
+        return None
+    cells = grid.snap(*coords.T, nearest=True) // STEPS
+    last = [grid.n_cols - 1, grid.n_rows - 1]
+    c0, r0 = np.clip(cells.min(axis=0) - 1, 0, last)
+    c1, r1 = np.clip(cells.max(axis=0) + 1, 0, last)
+    mask = np.zeros((r1 - r0 + 1, c1 - c0 + 1), np.bool_)
+    for part in _parts(geometry):
+        if part.geom_type == "Polygon":
+            rings, owner = shapely.get_coordinates(shapely.get_rings(part), return_index=True)
+            xy = grid.snap(*rings.T, nearest=True)
+            offsets = np.concatenate([[0], np.cumsum(np.bincount(owner))])
+            if _has_area(xy[offsets[0] : offsets[1]]):
+                _kernel.mark_polygon(xy, offsets, r0, c0, mask)
+                continue
+        xy = grid.snap(*shapely.get_coordinates(part).T)
+        _kernel.mark_path(xy, *grid.shape, r0, c0, mask)
+    rows, cols = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    if not rows.size:
+        return None
+    ends = np.array([r0 + rows[0], r0 + rows[-1], c0 + cols[0], c0 + cols[-1]])
+    return ends, mask[rows[0] : rows[-1] + 1, cols[0] : cols[-1] + 1]
+
+
+def _parts(geometry: Any) -> Iterator[Any]:
+    for part in getattr(geometry, "geoms", [geometry]):
+        if hasattr(part, "geoms"):
+            yield from _parts(part)
+        elif not part.is_empty:
+            yield part
+
+
+def _has_area(ring: NDArray[np.int64]) -> bool:
+    """Whether a ring encloses anything on the lattice (all points collinear: no)."""
+    xy = ring - ring[0]
+    far = xy[np.argmax(np.abs(xy).sum(axis=1))]
+    # Python integers: products of lattice steps may exceed 64 bits.
+    return any(int(x) * int(far[1]) != int(y) * int(far[0]) for x, y in xy)

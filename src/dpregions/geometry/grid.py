@@ -1,0 +1,430 @@
+"""`Grid`: the public domain of a histogram, and every boundary rule.
+
+A grid is a public choice, never read off the data. This module owns what a grid may be, and
+how the doubled array of faces, edges and vertices is laid out. The arithmetic of the rules
+along one axis is in `lattice.py`; the rule for bodies, compiled, in `_kernel.py` (tested equal
+to `Grid.snap`).
+
+- Lines: line `i` is at the float `xmin + i * cell_size`, exactly, for everyone.
+- Bodies: a line belongs to the cell on its right or top. Rows are settled before columns.
+- Queries: a query with area is its interior; read to the nearest lattice step, so that a
+  bound within half a step of a line lies on it. A query without area follows the body rule.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import warnings
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from dpregions.crs import crs_label, projected_crs, utm_zone
+from dpregions.errors import DPRegionsWarning, GridError, InputError, InputTypeError
+from dpregions.geometry.lattice import LATTICE_BITS, REACH, STEPS, axis_range, axis_ranges, steps
+from dpregions.lengths import exact, positive_length
+from dpregions.memory import COUNT, refuse_beyond
+
+if TYPE_CHECKING:
+    import geopandas
+    from numpy.typing import ArrayLike, NDArray
+    from pyproj import CRS
+
+__all__ = ["LATTICE_BITS", "REACH", "STEPS", "Grid", "Kind", "check_grid", "size_in_words"]
+
+Kind = Literal["faces", "edges", "vertices"]
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Grid:
+    """A rectangle of square cells in a projected plane.
+
+    Parameters
+    ----------
+    xmin, ymin : float
+        The lower left corner of the area, in CRS units. Row 0 is at `ymin`.
+    cell_size : float or str
+        The side of a cell: a number in CRS units, or text such as ``"1km"``.
+    n_rows, n_cols : int
+        How many cells the area has along y and along x.
+    crs : optional
+        Anything `pyproj.CRS` reads; a projected one. None for a plane without one.
+
+    Examples
+    --------
+    >>> from dpregions import Grid
+    >>> Grid(0, 0, 1, n_rows=2, n_cols=3)
+    Grid(xmin=0.0, ymin=0.0, cell_size=1.0, n_rows=2, n_cols=3)
+    """
+
+    xmin: float
+    ymin: float
+    cell_size: float
+    n_rows: int
+    n_cols: int
+    crs: CRS | None = field(hash=False)  # equal CRS may differ in their own hash
+
+    def __init__(
+        self,
+        xmin: float,
+        ymin: float,
+        cell_size: float | str | Fraction,
+        n_rows: int,
+        n_cols: int,
+        crs: Any = None,
+    ) -> None:
+        crs = projected_crs(crs)
+        cell = positive_length(cell_size, name="cell_size", crs=crs)
+        values = {
+            "xmin": _finite("xmin", xmin),
+            "ymin": _finite("ymin", ymin),
+            "cell_size": float(cell),
+            "_exact_cell": cell,
+            "n_rows": _whole("n_rows", n_rows),
+            "n_cols": _whole("n_cols", n_cols),
+            "crs": crs,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        self._refuse_absurd()
+
+    @classmethod
+    def around(
+        cls, lon: float, lat: float, side: float | str, cell_size: float | str, *, crs: Any = None
+    ) -> Self:
+        """Make a square grid centred on a place, in the place's UTM zone.
+
+        Parameters
+        ----------
+        lon, lat : float
+            The centre, in degrees (WGS 84).
+        side, cell_size : float or str
+            Lengths: numbers are metres (in units of `crs`, where one is given). The side is
+            rounded up to whole cells.
+        crs : optional
+            Another projected CRS to use instead of the UTM zone.
+
+        Examples
+        --------
+        >>> from dpregions import Grid
+        >>> Grid.around(116.40, 39.91, side="20km", cell_size="1km").shape
+        (20, 20)
+        """
+        from pyproj import Transformer
+
+        lon, lat = _finite("lon", lon), _finite("lat", lat)
+        if not -180 <= lon <= 180 or not -90 <= lat <= 90:
+            raise GridError(
+                f"lon={lon}, lat={lat} is no place on Earth: lon must be within -180..180 and "
+                f"lat within -90..90 (are the two swapped?)"
+            )
+        crs = projected_crs(utm_zone(lon, lat) if crs is None else crs)
+        cell = positive_length(cell_size, name="cell_size", crs=crs)
+        whole = positive_length(side, name="side", crs=crs)
+        if cell > whole:
+            raise GridError(
+                f"cell_size={cell_size!r} is larger than the area, side={side!r}: use smaller cells"
+            )
+        n = math.ceil(whole / cell)
+        x, y = Transformer.from_crs(4326, crs, always_xy=True).transform(lon, lat)
+        if not (math.isfinite(x) and math.isfinite(y)):
+            raise GridError(f"lon={lon}, lat={lat} cannot be projected to {crs.name}")
+        # Corners on a binary millimetre: lines are then exact for every whole cell size.
+        half = float(n * cell / 2)
+        xmin, ymin = (round((centre - half) * 1024) / 1024 for centre in (x, y))
+        return cls(xmin, ymin, cell, n, n, crs=crs)
+
+    @classmethod
+    def from_bounds(
+        cls,
+        xmin: float,
+        ymin: float,
+        xmax: float,
+        ymax: float,
+        *,
+        cell_size: float | str,
+        crs: Any = None,
+    ) -> Self:
+        """Make the grid whose lower left corner is given and which covers the bounds.
+
+        Parameters
+        ----------
+        xmin, ymin, xmax, ymax : float
+            The area, in CRS units. It is a public choice: never take it from the data.
+            Its upper right corner moves out to whole cells.
+        cell_size : float or str
+            The side of a cell: a number in CRS units, or text such as ``"1km"``.
+        crs : optional
+            Anything `pyproj.CRS` reads; a projected one.
+
+        Examples
+        --------
+        >>> from dpregions import Grid
+        >>> Grid.from_bounds(0, 0, 2.1, 1.4, cell_size=0.7).shape
+        (2, 3)
+        """
+        crs = projected_crs(crs)
+        bounds = {"xmin": xmin, "ymin": ymin, "xmax": xmax, "ymax": ymax}
+        x0, y0, x1, y1 = (exact(_finite(name, value)) for name, value in bounds.items())
+        if x1 <= x0 or y1 <= y0:
+            raise GridError(f"bounds {bounds} have no area: xmax > xmin and ymax > ymin needed")
+        cell = positive_length(cell_size, name="cell_size", crs=crs)
+        n_rows, n_cols = math.ceil((y1 - y0) / cell), math.ceil((x1 - x0) / cell)
+        return cls(xmin, ymin, cell, n_rows, n_cols, crs=crs)
+
+    def _refuse_absurd(self) -> None:
+        far = max(abs(self.xmin), abs(self.ymin), abs(self.xmax), abs(self.ymax))
+        if not math.isfinite(far):
+            raise GridError(f"{self!r} reaches beyond the largest number: use smaller values")
+        size = self.cell_size  # text such as "1e-400m" is positive, and 0 as a float
+        if not (size > 0 and math.isfinite(REACH * size) and math.isfinite(STEPS / size)):
+            raise GridError(
+                f"cell_size={self.cell_size} leaves no room for coordinates in floating point: "
+                f"use another unit of length"
+            )
+        if self.cell_size < 4 * math.ulp(far):
+            raise GridError(
+                f"cell_size={self.cell_size} is too small beside coordinates up to {far}: "
+                f"neighbouring lines fall together; use larger cells or a nearer origin"
+            )
+        refuse_beyond(
+            COUNT * self.n_components, f"counting on {size_in_words(self)}", error=GridError
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of cells."""
+        return self.n_rows, self.n_cols
+
+    @property
+    def doubled_shape(self) -> tuple[int, int]:
+        """Shape of the array of faces, edges and vertices: ``(2*n_rows-1, 2*n_cols-1)``."""
+        return 2 * self.n_rows - 1, 2 * self.n_cols - 1
+
+    @property
+    def n_components(self) -> int:
+        """How many faces, inner edges and inner vertices there are together."""
+        rows, cols = self.doubled_shape
+        return rows * cols
+
+    @property
+    def xmax(self) -> float:
+        """The right side of the area."""
+        return self.xmin + self.n_cols * self.cell_size
+
+    @property
+    def ymax(self) -> float:
+        """The upper side of the area."""
+        return self.ymin + self.n_rows * self.cell_size
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """The area as ``(xmin, ymin, xmax, ymax)``."""
+        return self.xmin, self.ymin, self.xmax, self.ymax
+
+    def length(self, value: float | str, name: str = "length") -> Fraction:
+        """Return a positive length in CRS units, exactly; text such as ``"2km"`` is read."""
+        return positive_length(value, name=name, crs=self.crs)
+
+    def cells_spanned(self, max_diameter: float | str) -> int:
+        """Return k, how many cell sides a body of this diameter spans: ceil(B / d), exactly."""
+        return math.ceil(self.in_cells(max_diameter, "max_diameter"))
+
+    def in_cells(self, value: float | str, name: str = "length") -> Fraction:
+        """Return a positive length in cell sides, exactly: both as they were written."""
+        cell: Fraction = self._exact_cell  # type: ignore[attr-defined]
+        return self.length(value, name) / cell
+
+    def cell_bounds(
+        self, row0: int, row1: int, col0: int, col1: int
+    ) -> tuple[float, float, float, float]:
+        """Return the rectangle of the cells ``row0..row1 x col0..col1``, ends included.
+
+        Of arrays, arrays of bounds.
+        """
+        ends = ((row0, row1, self.n_rows), (col0, col1, self.n_cols))
+        if not all(
+            np.all((np.asarray(a) >= 0) & (np.asarray(b) >= a) & (np.asarray(b) < n))
+            for a, b, n in ends
+        ):
+            raise GridError(
+                f"there are no cells in rows {row0}..{row1}, columns {col0}..{col1}: first and "
+                f"last row lie within 0..{self.n_rows - 1}, columns within 0..{self.n_cols - 1}"
+            )
+        return (
+            self.xmin + col0 * self.cell_size,
+            self.ymin + row0 * self.cell_size,
+            self.xmin + (col1 + 1) * self.cell_size,
+            self.ymin + (row1 + 1) * self.cell_size,
+        )
+
+    def snap(self, x: ArrayLike, y: ArrayLike, *, nearest: bool = False) -> NDArray[np.int64]:
+        """Return coordinates as integer lattice steps from the lower left corner.
+
+        By floor as bodies are read, or to the nearest step as queries are. Exact on lines:
+        a coordinate equal to line `i` is at ``i * 2**20``.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64, shape ``(n, 2)``.
+        """
+        axes = ((np.asarray(x), self.xmin), (np.asarray(y), self.ymin))
+        return np.stack([steps(v, origin, self.cell_size, nearest) for v, origin in axes], axis=-1)
+
+    def cell_ranges(
+        self,
+        xmin: NDArray[np.float64],
+        ymin: NDArray[np.float64],
+        xmax: NDArray[np.float64],
+        ymax: NDArray[np.float64],
+    ) -> NDArray[np.int64]:
+        """Return the cells that query rectangles touch inside the area.
+
+        Returns
+        -------
+        numpy.ndarray
+            Rows ``row0, row1, col0, col1`` (ends included), shape ``(4, n)``; a rectangle
+            wholly outside the area has ``row1 < row0`` or ``col1 < col0``.
+        """
+        area = (xmax > xmin) & (ymax > ymin)
+        rows = axis_ranges(ymin, ymax, area, self.ymin, self.cell_size, self.n_rows)
+        cols = axis_ranges(xmin, xmax, area, self.xmin, self.cell_size, self.n_cols)
+        return np.stack([*rows, *cols])
+
+    def cell_range(
+        self, xmin: float, ymin: float, xmax: float, ymax: float
+    ) -> tuple[int, int, int, int]:
+        """Return what `cell_ranges` does, for one rectangle, without the cost of arrays."""
+        area = xmax > xmin and ymax > ymin
+        return (
+            *axis_range(ymin, ymax, area, self.ymin, self.cell_size, self.n_rows),
+            *axis_range(xmin, xmax, area, self.xmin, self.cell_size, self.n_cols),
+        )
+
+    def is_exact(self, *query: Any, crs: Any = None) -> Any:
+        """Tell whether a query's cells form a rectangle, so that its count is exact.
+
+        Takes the queries that `EulerHistogram.count` takes; looks at the grid alone.
+        """
+        from dpregions.geometry.cells import select
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DPRegionsWarning)
+            selection = select(self, query, crs)
+        return selection.wrap(selection.exact, "exact")
+
+    def to_json(self) -> str:
+        """Return the grid as JSON text; `from_json` reads it back to an equal grid."""
+        crs = None if self.crs is None else self.crs.to_json_dict()
+        fields: dict[str, Any] = {"dpregions": "grid", "version": 1}
+        cell: Fraction = self._exact_cell  # type: ignore[attr-defined]
+        if cell != exact(self.cell_size):
+            fields["exact_cell_size"] = str(cell)
+        names = ("xmin", "ymin", "cell_size", "n_rows", "n_cols")
+        return json.dumps(fields | {n: getattr(self, n) for n in names} | {"crs": crs})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the grid that `to_json` wrote."""
+        names = {"xmin", "ymin", "cell_size", "n_rows", "n_cols", "crs"}
+        try:
+            fields = json.loads(text)
+        except (json.JSONDecodeError, TypeError) as error:
+            raise GridError(f"this is not a grid's JSON: {error}") from None
+        if not isinstance(fields, dict) or fields.get("dpregions") != "grid":
+            raise GridError('this is not a grid\'s JSON: no field "dpregions": "grid"')
+        if fields.get("version") != 1:
+            raise GridError(
+                f"grid JSON of version {fields.get('version')!r}; this release reads version 1"
+            )
+        if missing := sorted(names - fields.keys()):
+            raise GridError(f"grid JSON lacks {', '.join(missing)}")
+        given = {name: fields[name] for name in names}
+        cell = _fraction(fields.get("exact_cell_size"))
+        if cell is not None and float(cell) == given["cell_size"]:
+            given["cell_size"] = cell
+        return cls(**given)
+
+    def to_geodataframe(self, kind: Kind = "faces") -> geopandas.GeoDataFrame:
+        """Return the faces, inner edges or inner vertices as geometries.
+
+        Returns
+        -------
+        geopandas.GeoDataFrame
+            `row` and `col` are positions in the doubled array, so that
+            ``counts[frame["row"], frame["col"]]`` are the counts in the frame's order.
+        """
+        import geopandas
+        import shapely
+
+        if kind not in ("faces", "edges", "vertices"):
+            raise InputError(f"kind={kind!r} is unknown: use 'faces', 'edges' or 'vertices'")
+        i, j = np.indices(self.doubled_shape).reshape(2, -1)
+        wanted = {"faces": 0, "edges": 1, "vertices": 2}[kind]
+        i, j = (index[(i % 2) + (j % 2) == wanted] for index in (i, j))
+        # A component lies between lines ceil(i/2) and i//2 + 1: for an odd index they coincide.
+        y0, y1 = (self.ymin + line * self.cell_size for line in ((i + 1) // 2, i // 2 + 1))
+        x0, x1 = (self.xmin + line * self.cell_size for line in ((j + 1) // 2, j // 2 + 1))
+        if kind == "faces":
+            shapes = shapely.box(x0, y0, x1, y1)
+        elif kind == "edges":
+            ends = np.stack([np.stack([x0, y0], -1), np.stack([x1, y1], -1)], axis=1)
+            shapes = shapely.linestrings(ends)
+        else:
+            shapes = shapely.points(x0, y0)
+        return geopandas.GeoDataFrame({"row": i, "col": j}, geometry=shapes, crs=self.crs)
+
+    def __repr__(self) -> str:
+        """Return the constructor's call, the CRS by its short name."""
+        fields = f"xmin={self.xmin}, ymin={self.ymin}, cell_size={self.cell_size}"
+        crs = "" if self.crs is None else f", crs={crs_label(self.crs)!r}"
+        return f"Grid({fields}, n_rows={self.n_rows}, n_cols={self.n_cols}{crs})"
+
+
+def size_in_words(grid: Grid) -> str:
+    """Return how large a grid is, for a message."""
+    return f"a grid of {grid.n_rows} x {grid.n_cols} cells ({grid.n_components:,} components)"
+
+
+def check_grid(grid: object) -> None:
+    """Refuse what is no `Grid`, where one is needed."""
+    if not isinstance(grid, Grid):
+        raise InputTypeError(
+            f"grid must be a Grid, got {type(grid).__name__}: the order is (regions, grid, ...)"
+        )
+
+
+def _fraction(text: object) -> Fraction | None:
+    """Return a fraction written as text by `str`, None where there is none."""
+    # No other text that Fraction reads: "1e999999999" would take all time and memory.
+    if not isinstance(text, str) or not re.fullmatch(r"\d{1,400}(/0*[1-9]\d{0,400})?", text):
+        return None
+    return Fraction(text)
+
+
+def _finite(name: str, value: object) -> float:
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        raise GridError(f"{name} is beyond the largest number: use a smaller one") from None
+    except (TypeError, ValueError):
+        raise InputTypeError(f"{name} must be a number, got {value!r}") from None
+    if not math.isfinite(number):
+        raise GridError(f"{name} must be finite, got {number}")
+    return number
+
+
+def _whole(name: str, value: object) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise InputTypeError(f"{name} must be a whole number, got {value!r}")
+    number = value.__index__()
+    if number < 1:
+        raise GridError(f"{name} must be at least 1, got {number}")
+    if number >= 1 << 53:
+        raise GridError(f"{name} must be below 2**53: use larger cells or a smaller area")
+    return int(number)

@@ -1,0 +1,165 @@
+"""What a record's geometry becomes: WKB, WKT and shapely objects -> geometries -> coordinates.
+
+Owns the way to GEOS. Each record is read by itself, to the same geometry or to None in any
+company, and nothing that a record holds is raised, warned of or printed. From bytes and text
+GEOS never sees what it cannot bear: nesting without end, curves, counts beyond the bytes there
+are. Objects that a caller made with shapely are taken as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpregions.errors import InputTypeError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MAX_BYTES = 1 << 24
+"""Longest WKB of one geometry that is read, about a million vertices: GEOS takes 40 times that."""
+
+MAX_NESTING = 32
+"""Collections within each other (in WKT: brackets) that are read. GEOS recurses for each."""
+
+_CURVES = ("CIRCULAR", "CURVE", "SURFACE", "TRIANGLE", "TIN")
+
+
+def decoded(wkb: Any) -> NDArray[np.object_]:
+    """Return the geometries of WKB, None where it is null or cannot be read; in silence.
+
+    Parameters
+    ----------
+    wkb : pyarrow.Array, pyarrow.ChunkedArray, or sequence of bytes and None
+        Bytes in the extended or the ISO form. Curves, surfaces and what nests deeper than
+        `MAX_NESTING` cannot be read; bytes after a geometry's end do not matter.
+    """
+    import pyarrow as pa
+    import shapely
+
+    if isinstance(wkb, pa.ChunkedArray):
+        parts = [decoded(chunk) for chunk in wkb.chunks]
+        return np.concatenate([np.empty(0, dtype=object), *parts])
+    if isinstance(wkb, pa.Array):
+        column = _bytes_column(wkb)
+        values = column.to_numpy(zero_copy_only=False)
+    else:
+        values = object_array(value if isinstance(value, bytes) else None for value in wkb)
+        column = pa.array(values, pa.large_binary())
+    values[~_walkable(column)] = None
+    return read_with(shapely.from_wkb, values)
+
+
+def decoded_text(wkt: Iterable[str | None]) -> NDArray[np.object_]:
+    """Return the geometries of WKT, None where it is null or cannot be read; in silence."""
+    import shapely
+
+    return read_with(shapely.from_wkt, object_array(map(_plain_wkt, wkt)))
+
+
+def read_with(read: Callable[..., Any], encoded: NDArray[np.object_]) -> NDArray[np.object_]:
+    """Return what one of shapely's readers makes of each value, None where it makes nothing.
+
+    `decoded` and `decoded_text` leave it nothing to stumble over; should a version of GEOS do
+    so all the same, values are read one by one.
+    """
+    import shapely
+
+    trouble = (shapely.GEOSException, NotImplementedError, ValueError)
+
+    def one(value: Any) -> Any:
+        try:
+            return read(value, on_invalid="ignore")
+        except trouble:
+            return None
+
+    with np.errstate(all="ignore"):  # GEOS compares NaN; numpy would warn of it
+        try:
+            return np.asarray(read(encoded, on_invalid="ignore"))
+        except trouble:
+            return object_array(map(one, encoded))
+
+
+def coordinates(
+    geometries: NDArray[np.object_],
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return all coordinates and which geometry each is of; none of what GEOS cannot list."""
+    import shapely
+
+    trouble = (shapely.GEOSException, NotImplementedError)
+    # Beside a point: GEOS does not stumble over curves until it lists something, and an empty
+    # one has nothing.
+    point = shapely.Point(0, 0)
+
+    def listed(geometry: Any) -> Any:
+        try:
+            shapely.get_coordinates([point, geometry])
+        except trouble:
+            return None
+        return geometry
+
+    try:
+        coords, owner = shapely.get_coordinates(geometries, return_index=True)
+    except trouble:  # a collection that holds a curve
+        readable = object_array(map(listed, geometries))
+        coords, owner = shapely.get_coordinates(readable, return_index=True)
+    return coords, owner
+
+
+def object_array(values: Iterable[Any]) -> NDArray[np.object_]:
+    """Return values as a one-dimensional array of objects: themselves, if they are one."""
+    if isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1:
+        return values
+    return np.fromiter(values, dtype=object)
+
+
+def _bytes_column(column: Any) -> Any:
+    """Return an Arrow array as one of bytes, or refuse its type."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return column
+    checks = (pa.types.is_null, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
+    if any(check(kind) for check in checks):
+        return column.cast(pa.large_binary())
+    raise InputTypeError(f"the column of regions holds {kind}, which is not WKB")
+
+
+def _walkable(column: Any) -> NDArray[np.bool_]:
+    """Say which values of an Arrow array of bytes GEOS may see; of nulls it says nothing."""
+    import pyarrow as pa
+
+    from dpregions.intake import wkb_kernel as _wkb
+
+    if not len(column):
+        return np.zeros(0, dtype=np.bool_)
+    _, ends, data = column.buffers()
+    kind = np.int64 if pa.types.is_large_binary(column.type) else np.int32
+    rows = slice(column.offset, column.offset + len(column) + 1)
+    offsets = np.frombuffer(ends, kind)[rows].astype(np.int64)
+    octets = np.frombuffer(b"" if data is None else data, np.uint8)
+    octets.flags.writeable = False  # some buffers are, and the walk is compiled once
+    fine: NDArray[np.bool_] = _wkb.walkable(octets, offsets)
+    return fine & (np.diff(offsets) <= MAX_BYTES)
+
+
+def _plain_wkt(text: str | None) -> str | None:
+    """Return text that GEOS may see as WKT, None instead of any other."""
+    if not isinstance(text, str) or not text.isascii() or "\0" in text:
+        return None
+    large = text.upper()
+    if any(word in large for word in _CURVES):
+        return None
+    return None if _deepest_bracket(text) > MAX_NESTING else text
+
+
+def _deepest_bracket(text: str) -> int:
+    """Return how deep brackets nest in ASCII text, or more than `MAX_NESTING`."""
+    if text.count("(") <= MAX_NESTING:
+        return text.count("(")
+    octets = np.frombuffer(text.encode("ascii"), np.uint8)
+    depth = np.cumsum((octets == ord("(")).astype(np.int64) - (octets == ord(")")))
+    return int(depth.max())

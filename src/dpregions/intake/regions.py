@@ -1,0 +1,311 @@
+"""Intake of regions: any geometry input -> one bounded convex region a user, as outlines.
+
+Owns what a record becomes. Each record maps to a valid contribution or to none, looking at
+that record (or that user's rows) alone; nothing about a record is ever raised, logged or
+printed, and no message holds the number of records. What is refused is about the call: its
+types, its columns, its CRS, its bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from dpregions.crs import crs_label, is_far, read_crs, reproject
+from dpregions.errors import CRSError, InputError, InputTypeError
+from dpregions.geometry.grid import Grid
+from dpregions.geometry.lattice import REACH, STEPS
+from dpregions.intake.arrow import (
+    GEOMETRY_NAMES,
+    RegionStream,
+    arrow_batches,
+    arrow_reader,
+    geometry_field,
+    is_arrow,
+    one_crs,
+    plain_column,
+)
+from dpregions.intake.geometries import coordinates, decoded, object_array
+from dpregions.intake.ids import IdColumns, refuse_kind, user_numbers
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from pyproj import CRS
+
+BATCH = 1 << 12
+"""Regions read at once: what a worker holds beside its histogram, and what a cache holds."""
+
+Oversize = Literal["shrink", "drop"]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The largest diameter of a region, as the integers that enforce it.
+
+    `k` is ceil(B / d): no region within `steps` lattice steps touches more than 2k+1 doubled
+    rows and 2k+1 doubled columns.
+    """
+
+    k: int
+    steps: int
+    drop: bool
+
+    @classmethod
+    def of(cls, grid: Grid, max_diameter: float | str, oversize: Oversize) -> Bound:
+        """Return the bound that `max_diameter` sets on a grid."""
+        check_oversize(oversize)
+        cells = grid.in_cells(max_diameter, "max_diameter")
+        steps = math.floor(min(cells, Fraction(REACH)) * STEPS)
+        return cls(grid.cells_spanned(max_diameter), steps, oversize == "drop")
+
+
+def check_oversize(oversize: object) -> None:
+    """Refuse an unknown way with regions that are too long."""
+    if oversize not in ("shrink", "drop"):
+        raise InputError(f"oversize={oversize!r} is unknown: use 'shrink' or 'drop'")
+
+
+@dataclass(frozen=True, repr=False)
+class Outlines:
+    """Convex bodies as ragged integer outlines, in lattice steps from the grid's corner."""
+
+    xy: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+
+class RegionTable:
+    """Rows of geometries that can be read in batches, again and again.
+
+    `column` holds shapely geometries (an object array) or WKB (an Arrow column), which is
+    decoded a batch at a time.
+    """
+
+    def __init__(self, column: Any) -> None:
+        self._column = column
+        self._chunks = getattr(column, "chunks", [column])
+        self._starts = np.cumsum([0, *map(len, self._chunks)])
+
+    def __len__(self) -> int:
+        return len(self._column)
+
+    def take(self, rows: slice | NDArray[np.int64]) -> NDArray[np.object_]:
+        """Return the geometries of some rows, given in order; null and unreadable ones are None."""
+        if isinstance(self._column, np.ndarray):
+            return self._column[rows]
+        if isinstance(rows, slice):
+            return decoded(self._column[rows])
+        parts = [decoded(part) for part in self._parts(rows)]
+        return np.concatenate([np.empty(0, dtype=object), *parts])
+
+    def _parts(self, rows: NDArray[np.int64]) -> Iterator[Any]:
+        """Yield the WKB of rows, which are sorted, from one chunk after the other.
+
+        Arrow's own take from several chunks copies the whole column each time, and fails where
+        that is more than 2 GiB.
+        """
+        ends = np.searchsorted(rows, self._starts)
+        for chunk in np.flatnonzero(np.diff(ends)):
+            inside = rows[ends[chunk] : ends[chunk + 1]] - self._starts[chunk]
+            yield self._chunks[chunk].take(inside)
+
+
+@dataclass(frozen=True, repr=False)
+class RegionSource:
+    """Any accepted input in its one normalised form: tables of geometries, users, a CRS.
+
+    `ids` are numbers of users, -1 for a row without one.
+    """
+
+    tables: Iterable[RegionTable]
+    ids: NDArray[np.int64] | None
+    crs: CRS | None
+
+
+def geometry_batches(
+    source: RegionSource, grid: Grid, bound: Bound | None
+) -> Iterator[NDArray[np.object_]]:
+    """Yield the geometries that count, at most `BATCH` at a time, one a user."""
+    for table in source.tables:
+        ids, crs = source.ids, source.crs
+        rows = None if ids is None else _one_row_a_user(table, ids, crs, grid, bound)
+        n = len(table) if rows is None else len(rows)
+        for start in range(0, n, BATCH):
+            part = slice(start, start + BATCH)
+            yield table.take(part if rows is None else rows[part])
+
+
+def outlines_of(
+    geometries: NDArray[np.object_], crs: CRS | None, grid: Grid, bound: Bound | None
+) -> Outlines:
+    """Return the bounded integer outlines of geometries, empty where there is no contribution."""
+    from dpregions.geometry import kernel as _kernel
+
+    coords, owner = coordinates(geometries)
+    starts = np.zeros(len(geometries) + 1, np.int64)
+    np.cumsum(np.bincount(owner, minlength=len(geometries)), out=starts[1:])
+    if crs is not None and grid.crs is not None:
+        coords = reproject(coords, crs, grid.crs)
+    steps, drop = (-1, False) if bound is None else (bound.steps, bound.drop)
+    xy, offsets = _kernel.outlines(
+        coords, starts, grid.xmin, grid.ymin, grid.cell_size, *grid.shape, steps, drop
+    )
+    return Outlines(xy, offsets)
+
+
+def match_crs(crs: CRS | None, grid: Grid, what: str, remedy: str) -> None:
+    """Refuse a CRS on one side only, or made for another part of the Earth: nothing would meet.
+
+    It looks at what is declared, never at a record.
+    """
+    if crs is None and grid.crs is None:
+        return
+    if crs is not None and grid.crs is not None:
+        middle = (grid.xmin + grid.xmax) / 2, (grid.ymin + grid.ymax) / 2
+        if is_far(crs, *middle, of=grid.crs):
+            raise CRSError(
+                f"{what} are in {crs_label(crs)}, made for a place far from the grid's area in "
+                f"{crs_label(grid.crs)}: is the area where it should be, lon before lat?"
+            )
+        return
+    if crs is None and grid.crs is not None:
+        raise CRSError(f"{what} carry no CRS, but the grid is in {crs_label(grid.crs)}: {remedy}")
+    assert crs is not None
+    raise CRSError(
+        f"{what} are in {crs_label(crs)}, but the grid has no CRS: "
+        f"give the grid one, Grid(..., crs=...)"
+    )
+
+
+def _one_row_a_user(
+    table: RegionTable, user: NDArray[np.int64], crs: CRS | None, grid: Grid, bound: Bound | None
+) -> NDArray[np.int64]:
+    """Return the row that counts for each user.
+
+    Of a user's rows that have an outline, the one with the smallest key: a function of the
+    outline alone, so the choice is the same in every order and engine. Rows without a user
+    do not count: they cannot be told apart from another row of somebody.
+    """
+    from dpregions.geometry import kernel as _kernel
+
+    if len(user) != len(table):
+        raise InputError("user_id and regions differ in length: give one id a region")
+    rows = np.flatnonzero(user >= 0)
+    several = np.bincount(user[rows], minlength=1)[user[rows]] > 1
+    shared = rows[several]
+    if not shared.size:
+        return rows
+    keys = np.empty((len(shared), 2), np.uint64)
+    empty = np.empty(len(shared), np.bool_)
+    for start in range(0, len(shared), BATCH):
+        part = slice(start, start + BATCH)
+        outlines = outlines_of(table.take(shared[part]), crs, grid, bound)
+        keys[part] = _kernel.outline_keys(outlines.xy, outlines.offsets)
+        empty[part] = np.diff(outlines.offsets) == 0
+    order = np.lexsort((keys[:, 1], keys[:, 0], empty, user[shared]))
+    first = np.ones(len(order), np.bool_)
+    first[1:] = np.diff(user[shared][order]) != 0
+    return np.sort(np.concatenate([rows[~several], shared[order[first]]]))
+
+
+def read_regions(regions: Any, *, user_id: Any = None, crs: Any = None) -> RegionSource:
+    """Return any accepted input in its normalised form.
+
+    Parameters
+    ----------
+    regions
+        GeoDataFrame, GeoSeries, a sequence or array of shapely geometries or of WKB, or
+        anything with an Arrow stream of WKB (``__arrow_c_stream__``).
+    user_id : str, array or None
+        The column of user ids, or the ids themselves; None: each row is its own user.
+    crs : optional
+        The CRS of regions that carry none.
+    """
+    import geopandas
+    import pandas as pd
+
+    stated = None if crs is None else read_crs(crs)
+    if isinstance(regions, geopandas.array.GeometryArray):
+        regions = geopandas.GeoSeries(regions)
+    if isinstance(regions, geopandas.GeoDataFrame | geopandas.GeoSeries):
+        frame = isinstance(regions, geopandas.GeoDataFrame)
+        if frame and regions.active_geometry_name is None:
+            raise InputTypeError(
+                "regions are a GeoDataFrame without a geometry column: name it, set_geometry(...)"
+            )
+        column = RegionTable(np.asarray(regions.geometry.array))
+        names = list(regions.columns) if frame else None
+        ids = user_numbers(user_id, names, lambda name: regions[name].array)
+        return RegionSource([column], ids, one_crs(regions.crs, stated))
+    if isinstance(regions, pd.DataFrame):
+        # Not by way of Arrow, which would infer one type for all the ids of a column.
+        names = list(regions.columns)
+        place = next((name for name in GEOMETRY_NAMES if names.count(name) == 1), None)
+        if place is None:
+            raise InputTypeError(
+                f"a DataFrame has its regions in a column named {' or '.join(GEOMETRY_NAMES)}, as "
+                f"geometries or WKB: rename it, or make a GeoDataFrame"
+            )
+        ids = user_numbers(user_id, names, lambda name: regions[name].array)
+        return RegionSource([RegionTable(_geometry_array(regions[place]))], ids, stated)
+    if is_arrow(regions) and not isinstance(regions, pd.Series | pd.Index):
+        return _read_arrow(regions, user_id, stated)
+    return RegionSource(
+        [RegionTable(_geometry_array(regions))], user_numbers(user_id, None, None), stated
+    )
+
+
+def _geometry_array(regions: Any) -> NDArray[np.object_]:
+    """Return a sequence of geometries and WKB as an object array of geometries.
+
+    Anything else among them is no region, by itself. A declared type of text is refused.
+    """
+    import pandas as pd
+    import shapely
+
+    if isinstance(regions, str | bytes | shapely.Geometry) or not isinstance(regions, Iterable):
+        raise InputTypeError(
+            f"regions must be a GeoDataFrame, a GeoSeries, a sequence of geometries or of WKB, or "
+            f"an Arrow stream, got {type(regions).__name__}"
+        )
+    kind = getattr(regions, "dtype", None)
+    if isinstance(kind, pd.StringDtype) or (isinstance(kind, np.dtype) and kind.kind not in "OSV"):
+        raise InputTypeError(f"regions hold {kind}: geometries or WKB are needed")
+    if isinstance(regions, pd.Series | pd.Index):
+        regions = np.asarray(regions, dtype=object)
+    if isinstance(regions, np.ndarray) and regions.dtype.kind == "S":
+        # Reading an item would strip its trailing zero bytes; WKB has its own length.
+        regions = [regions[i : i + 1].tobytes() for i in range(len(regions))]
+    array = object_array(regions)
+    other = np.flatnonzero(~shapely.is_geometry(array))
+    if other.size:
+        array = array.copy()
+    for i in other:
+        value = array[i]
+        array[i] = bytes(value) if isinstance(value, bytes | bytearray | memoryview) else None
+    if other.size:
+        array[other] = decoded(array[other])
+    return array
+
+
+def _read_arrow(regions: Any, user_id: Any, stated: CRS | None) -> RegionSource:
+    import pyarrow as pa
+
+    reader = regions if isinstance(regions, RegionStream) else arrow_reader(regions)
+    name, carried = geometry_field(reader.schema)
+    crs = one_crs(carried, stated)
+    batches = arrow_batches(reader)
+    named = user_id if isinstance(user_id, IdColumns) else [user_id]
+    for column in set(reader.schema.names).intersection(c for c in named if isinstance(c, str)):
+        refuse_kind(column, reader.schema.field(column).type)  # before a row is read
+    if user_id is None:
+        tables = (RegionTable(plain_column(batch.column(name))) for batch in batches)
+        return RegionSource(tables, None, crs)
+    # One region a user needs all of a user's rows: the table is held, as WKB.
+    table = pa.Table.from_batches(batches, reader.schema)
+    ids = user_numbers(user_id, table.column_names, table.column)
+    return RegionSource([RegionTable(plain_column(table.column(name)))], ids, crs)

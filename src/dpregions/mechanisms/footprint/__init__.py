@@ -1,0 +1,1 @@
+"""The footprint mechanism: noise on footprints, which have sensitivity 1."""

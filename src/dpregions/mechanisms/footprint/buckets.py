@@ -1,0 +1,259 @@
+"""Buckets: every region in the area falls into exactly one, so their counts have sensitivity 1.
+
+A bucket is a letter (a footprint's size, or its whole pattern) at a place. Owns how buckets
+are numbered, which bucket a region is in, how counts of buckets become an Euler array, and how
+a query weighs them. All of it is public but `Footprints` and the numbers of its buckets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from dpregions.errors import PrivacyError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dpregions.intake.regions import Outlines
+    from dpregions.mechanisms.footprint.catalogue import Catalogue
+
+Alphabet = Literal["sizes", "patterns"]
+
+LIMIT = 1 << 23
+"""Most buckets of one mechanism: each gets noise of its own, a few microseconds a draw."""
+
+MOST_CELLS_WIDE = 24
+"""Widest footprint: beyond, the catalogue of patterns no longer fits a usual machine."""
+
+
+def refuse_too_many(side: int, n_rows: int, n_cols: int) -> int:
+    """Refuse a grid with too many buckets, or too wide ones, before anything is made for it.
+
+    Return how many it has where letters are sizes.
+    """
+    tall, wide = min(side, n_rows), min(side, n_cols)
+    n = (tall * n_rows - tall * (tall - 1) // 2) * (wide * n_cols - wide * (wide - 1) // 2)
+    if n <= LIMIT and side <= MOST_CELLS_WIDE:
+        return n
+    limit = (
+        f"{n:,} buckets, more than {LIMIT:,}"
+        if n > LIMIT
+        else f"footprints more than {MOST_CELLS_WIDE} cells wide, and {n:,} buckets"
+    )
+    raise PrivacyError(
+        f"a grid of {n_rows} x {n_cols} cells with regions up to {side} cells wide has {limit}: "
+        f"use larger cells, a smaller area or a smaller max_diameter"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Footprints:
+    """Where regions touch the area, one row a region that does. Secret.
+
+    `places` are row, column, height and width in cells; `spans` as in the catalogue.
+    """
+
+    places: NDArray[np.int64]
+    spans: NDArray[np.int16]
+
+    @classmethod
+    def of(cls, outlines: Iterable[Outlines], n_rows: int, n_cols: int, side: int) -> Footprints:
+        """Return the footprints of outlines; regions that touch no cell have none."""
+        from dpregions.mechanisms.footprint import kernel
+
+        places = [np.zeros((0, 4), np.int64)]
+        spans = [np.zeros((0, 2 * side - 1, 2), np.int16)]
+        for batch in outlines:
+            found, runs = kernel.footprints(batch.xy, batch.offsets, n_rows, n_cols, side)
+            inside = found[:, 2] > 0
+            places.append(found[inside])
+            spans.append(runs[inside])
+        return cls(np.concatenate(places), np.concatenate(spans))
+
+
+@dataclass(frozen=True, eq=False)
+class Buckets:
+    """The buckets of a grid for one alphabet.
+
+    Attributes
+    ----------
+    heights, widths : int64
+        Of each letter's footprint.
+    weights : float64
+        Prior probability of each letter, over all.
+    means : float64, (letters, 2 * side - 1, 2 * side - 1)
+        Mean Euler array of each letter.
+    starts : int64
+        Letter `i` has buckets ``starts[i]:starts[i + 1]``, row by row of its lower left cell.
+    """
+
+    catalogue: Catalogue
+    alphabet: Alphabet
+    n_rows: int
+    n_cols: int
+    heights: NDArray[np.int64]
+    widths: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    means: NDArray[np.float64]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, catalogue: Catalogue, alphabet: Alphabet, n_rows: int, n_cols: int) -> Buckets:
+        """Return the buckets of a grid of `n_rows` x `n_cols` cells."""
+        if alphabet == "patterns":
+            h, w, means = catalogue.heights, catalogue.widths, catalogue.pattern_arrays()
+            weights = catalogue.weights * catalogue.prior[h, w]
+        else:
+            h, w = np.nonzero(catalogue.last > catalogue.first)
+            means, weights = catalogue.size_means[h, w], catalogue.prior[h, w]
+        fits = (h <= n_rows) & (w <= n_cols)
+        h, w, means, weights = h[fits], w[fits], means[fits], weights[fits]
+        n = (n_rows - h + 1) * (n_cols - w + 1)
+        starts = np.concatenate([[0], np.cumsum(n)])
+        if starts[-1] > LIMIT:
+            raise PrivacyError(f"{starts[-1]:,} buckets are more than {LIMIT:,}")
+        return cls(catalogue, alphabet, n_rows, n_cols, h, w, weights, means, starts)
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    @cached_property
+    def letters(self) -> NDArray[np.int64]:
+        """The letter of each bucket."""
+        return np.repeat(np.arange(len(self.heights)), np.diff(self.starts))
+
+    @cached_property
+    def places(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Row and column of the lower left cell of each bucket."""
+        within = np.arange(len(self)) - self.starts[self.letters]
+        across = (self.n_cols - self.widths + 1)[self.letters]
+        return within // across, within % across
+
+    @cached_property
+    def centres(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Row and column of the cell in the middle of each bucket's footprint."""
+        row, col = self.places
+        return row + (self.heights[self.letters] - 1) // 2, col + (
+            self.widths[self.letters] - 1
+        ) // 2
+
+    def number(
+        self, letter: NDArray[np.int64] | np.int64, row: NDArray[np.int64], col: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return the bucket of a letter at a place."""
+        return self.starts[letter] + row * (self.n_cols - self.widths[letter] + 1) + col
+
+    def numbers(self, regions: Footprints) -> NDArray[np.int64]:
+        """Return the bucket of each region. Secret."""
+        from dpregions.mechanisms.footprint import kernel
+
+        row, col, height, width = regions.places.T
+        h, w = self._known_size[height, width].T
+        if self.alphabet == "sizes":
+            return self.number(self.letter_of_size[h, w], row, col)
+        c = self.catalogue
+        pattern = kernel.nearest_patterns(h, w, regions.spans, c.first, c.last, c.spans)
+        return self.number(self.letter_of_pattern[pattern], row, col)
+
+    @cached_property
+    def _known_size(self) -> NDArray[np.int64]:
+        """The footprint a region is filed under: its own, or cut down to one with a witness.
+
+        Only a bound within a few lattice steps of a whole number of cells leaves a footprint
+        without one. The rule looks at the footprint alone.
+        """
+        side = self.catalogue.side
+        known = np.ones((side + 1, side + 1, 2), np.int64)
+        for h in range(1, side + 1):
+            for w in range(1, side + 1):
+                a, b = h, w
+                while not self.catalogue.has(a, b):
+                    a, b = (a - 1, b) if a >= b else (a, b - 1)
+                known[h, w] = a, b
+        return known
+
+    @cached_property
+    def letter_of_size(self) -> NDArray[np.int64]:
+        """The letter of each footprint size, where letters are sizes."""
+        table = np.zeros((self.catalogue.side + 1,) * 2, np.int64)
+        table[self.heights, self.widths] = np.arange(len(self.heights))
+        return table
+
+    @cached_property
+    def letter_of_pattern(self) -> NDArray[np.int64]:
+        """The letter of each of the catalogue's patterns, where letters are patterns."""
+        c = self.catalogue
+        fits = (c.heights <= self.n_rows) & (c.widths <= self.n_cols)
+        return np.cumsum(fits) - 1
+
+    def expand(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the Euler array of bucket counts, each with its letter's mean pattern."""
+        from dpregions.mechanisms.footprint import kernel
+
+        out = np.zeros((2 * self.n_rows - 1, 2 * self.n_cols - 1))
+        row, col = self.places
+        kernel.add_means(values, row, col, self.letters, self.heights, self.widths, self.means, out)
+        return out
+
+    @cached_property
+    def _tables(self) -> NDArray[np.float64]:
+        """Each letter's summed-area table of its signed mean, a row and column of 0 first."""
+        size = self.means.shape[1]
+        signs = (-1.0) ** np.add.outer(np.arange(size), np.arange(size))
+        tables = np.zeros((len(self.means), size + 1, size + 1))
+        tables[:, 1:, 1:] = np.cumsum(np.cumsum(self.means * signs, axis=1), axis=2)
+        return tables
+
+    def weigh_rectangles(
+        self, ranges: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the buckets near rectangles, and the chance that a body in each touches each.
+
+        `ranges` are ``row0, row1, col0, col1`` of cells, one column a rectangle. A body in any
+        other bucket touches none of them. What `weigh` gives, from summed-area tables.
+        """
+        row0, row1, col0, col1 = ranges
+        query = np.arange(len(row0))[:, None]
+        rows = {h: _overlap(row0, row1, self.n_rows, h) for h in np.unique(self.heights)}
+        cols = {w: _overlap(col0, col1, self.n_cols, w) for w in np.unique(self.widths)}
+        which, chances = [], []
+        for letter, (h, w) in enumerate(zip(self.heights, self.widths, strict=True)):
+            (row, bottom, top), (col, left, right) = rows[h], cols[w]
+            table = self._tables[letter]
+            strips = table[:, right] - table[:, left]
+            chance = strips[top, query] - strips[bottom, query]
+            which.append(self.number(np.int64(letter), row[:, None], col).ravel())
+            chances.append(chance.reshape(len(row0), -1))
+        return np.concatenate(which), np.concatenate(chances, axis=1)
+
+    def weigh(self, signs: NDArray[np.int8]) -> NDArray[np.float64]:
+        """Return what a body in each bucket is expected to add to a query: how `expand` weighs it.
+
+        For a rectangle, the prior chance that the body touches it. `signs` is the query as a
+        doubled array: 1 at its faces and vertices, -1 at its edges, 0 elsewhere.
+        """
+        from dpregions.mechanisms.footprint import kernel
+
+        row, col = self.places
+        return kernel.weigh_means(
+            signs, row, col, self.letters, self.heights, self.widths, self.means
+        )
+
+
+def _overlap(
+    first: NDArray[np.int64], last: NDArray[np.int64], n: int, extent: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the places along an axis of n cells where a footprint may meet some ranges of cells.
+
+    And which of its doubled lines, from and up to, lie in each range: shape (ranges, places),
+    equal ends where they do not meet.
+    """
+    place = np.arange(max(first.min() - extent + 1, 0), min(last.max(), n - extent) + 1)
+    start = np.clip(2 * (first[:, None] - place), 0, 2 * extent - 1)
+    stop = np.clip(2 * (last[:, None] - place) + 1, 0, 2 * extent - 1)
+    return place, start, np.maximum(start, stop)

@@ -1,0 +1,203 @@
+"""The public catalogue of patterns: which components a body of a given footprint may touch.
+
+Made from public parameters alone (the bound in cells): many random ellipses within the bound
+are laid on a grid, and what they touch is tallied. It serves three ends: a prior for the shape
+of a region whose footprint is known, the alphabet when shapes are measured, and a witness for
+each pattern, a convex polygon within the bound that touches just that. The draw is seeded with
+a constant: everyone has the same catalogue. It never sees data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpregions.geometry.lattice import STEPS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+PATTERNS_A_FOOTPRINT = 64
+CORNERS = 12
+CLEAR = 4
+"""A witness keeps its pattern when it is moved by this many lattice steps."""
+MIN_ASPECT = 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class Catalogue:
+    """Patterns sorted by footprint; arrays over patterns.
+
+    Attributes
+    ----------
+    heights, widths : int64
+        Of the footprint, in cells.
+    spans : int16, (n, 2 * side - 1, 2)
+        First and last cell column on each doubled row.
+    times : int64
+        How often the pattern was drawn; what follows down to `prior` is made from it.
+    weights : float64
+        Prior probability among the patterns of the same footprint.
+    first, last : int64, (side + 1, side + 1)
+        Patterns of footprint h x w are ``first[h, w]:last[h, w]``.
+    prior : float64, (side + 1, side + 1)
+        Prior probability of the footprint's size.
+    xy, offsets : int64
+        Witness outlines, ragged, in lattice steps from the footprint's lower left corner.
+    """
+
+    side: int
+    heights: NDArray[np.int64]
+    widths: NDArray[np.int64]
+    spans: NDArray[np.int16]
+    times: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    prior: NDArray[np.float64]
+    xy: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        side: int,
+        heights: NDArray[np.int64],
+        widths: NDArray[np.int64],
+        spans: NDArray[np.int16],
+        times: NDArray[np.int64],
+        xy: NDArray[np.int64],
+        corners: NDArray[np.int64],
+    ) -> Catalogue:
+        """Return the catalogue of patterns sorted by footprint; `corners`: of each outline."""
+        first = np.zeros((side + 1, side + 1), np.int64)
+        n = np.zeros_like(first)
+        np.add.at(n, (heights, widths), 1)
+        first.ravel()[1:] = np.cumsum(n)[:-1]
+        total = np.zeros(first.shape)
+        np.add.at(total, (heights, widths), times)
+        return cls(
+            side=side,
+            heights=heights,
+            widths=widths,
+            spans=spans,
+            times=times,
+            weights=times / total[heights, widths],
+            first=first,
+            last=first + n,
+            prior=total / total.sum(),
+            xy=xy,
+            offsets=np.concatenate([[0], np.cumsum(corners)]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.heights)
+
+    def has(self, height: int, width: int) -> bool:
+        """Whether some body within the bound has this footprint."""
+        return bool(self.first[height, width] < self.last[height, width])
+
+    def pattern_arrays(self, which: slice = slice(None)) -> NDArray[np.float64]:
+        """Return patterns as arrays of 0 and 1, padded to ``2 * side - 1`` squared."""
+        at = np.arange(2 * self.side - 1)
+        low, high = 2 * self.spans[which, :, :1], 2 * self.spans[which, :, 1:]
+        return ((at >= low) & (at <= high)).astype(np.float64)
+
+    @cached_property
+    def size_means(self) -> NDArray[np.float64]:
+        """The prior mean pattern of each footprint size, ``[h, w]`` first."""
+        size = 2 * self.side - 1
+        means = np.zeros((self.side + 1, self.side + 1, size, size))
+        # Footprint by footprint: all patterns at once would not fit, where k is large.
+        for h, w in np.argwhere(self.last > self.first):
+            which = slice(self.first[h, w], self.last[h, w])
+            weighted = self.pattern_arrays(which) * self.weights[which, None, None]
+            means[h, w] = weighted.sum(axis=0)
+        means.flags.writeable = False
+        return means
+
+
+@lru_cache(maxsize=8)
+def catalogue(side: int, bound: int) -> Catalogue:
+    """Return the catalogue for bodies within `bound` steps and footprints within `side` cells."""
+    from dpregions.mechanisms.footprint import kernel as _footprint_kernel
+
+    big = 2 * side + 4
+    xy, offsets = _bodies(side, bound, big)
+    places, spans = _footprint_kernel.footprints(xy, offsets, big, big, side)
+    keep = places[:, 2] > 0
+    for dx, dy in ((CLEAR, CLEAR), (CLEAR, -CLEAR), (-CLEAR, CLEAR), (-CLEAR, -CLEAR)):
+        moved = _footprint_kernel.footprints(xy + np.array([dx, dy]), offsets, big, big, side)
+        keep &= (moved[0] == places).all(axis=1) & (moved[1] == spans).all(axis=(1, 2))
+    # Tally: bodies with the same footprint size and spans are one pattern.
+    keys = np.concatenate([places[:, 2:], spans.reshape(len(spans), -1)], axis=1)[keep]
+    rows, witness, times = np.unique(
+        keys.astype(np.int16), axis=0, return_index=True, return_counts=True
+    )
+    chosen = _most_frequent(rows[:, 0] * (side + 1) + rows[:, 1], times)
+    rows, times = rows[chosen], times[chosen]
+    bodies = np.flatnonzero(keep)[witness[chosen]]
+    heights, widths = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)
+    sizes = np.diff(offsets)[bodies]
+    vertices = np.concatenate([np.arange(offsets[b], offsets[b + 1]) for b in bodies])
+    corner = places[bodies][:, [1, 0]] * STEPS
+    return Catalogue.of(
+        side,
+        heights,
+        widths,
+        spans=rows[:, 2:].reshape(len(rows), -1, 2).astype(np.int16),
+        times=times,
+        xy=xy[vertices] - np.repeat(corner, sizes, axis=0),
+        corners=sizes,
+    )
+
+
+def _most_frequent(size: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return, in order, at most `PATTERNS_A_FOOTPRINT` patterns of each size, frequent first."""
+    order = np.lexsort((-times, size))
+    start = np.searchsorted(size[order], size[order], side="left")
+    rank = np.arange(len(order)) - start
+    return np.sort(order[rank < PATTERNS_A_FOOTPRINT])
+
+
+def _bodies(side: int, bound: int, big: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return outlines of random ellipses, and of a diamond for every footprint there can be."""
+    from dpregions.geometry import kernel as _kernel
+
+    rng = np.random.default_rng(0)
+    n = 40_000 + 400 * side**2
+    longest = min((bound - 4 * CLEAR) / STEPS, float(side))
+    along = longest * np.sqrt(rng.random(n))
+    across = along * rng.uniform(MIN_ASPECT, 1.0, n)
+    turn = rng.uniform(0, np.pi, (n, 1))
+    middle = big / 2 + rng.random((n, 2, 1))
+    angle = np.arange(CORNERS) * 2 * np.pi / CORNERS
+    u, v = np.cos(angle) * along[:, None] / 2, np.sin(angle) * across[:, None] / 2
+    x = middle[:, 0] + np.cos(turn) * u - np.sin(turn) * v
+    y = middle[:, 1] + np.sin(turn) * u + np.cos(turn) * v
+    points = np.stack([x, y], axis=-1).reshape(-1, 2)
+    starts = np.arange(n + 1) * CORNERS
+    diamonds = np.array(
+        [_diamond(h, w, bound) for h in range(1, side + 1) for w in range(1, side + 1)]
+    )
+    points = np.concatenate([points, diamonds.reshape(-1, 2)])
+    starts = np.concatenate([starts, starts[-1] + 4 * np.arange(1, len(diamonds) + 1)])
+    return _kernel.outlines(points, starts, 0.0, 0.0, 1.0, big, big, bound - CLEAR, True)
+
+
+def _diamond(h: int, w: int, bound: int) -> NDArray[np.float64]:
+    """Return the corners of a diamond with footprint h x w whose extent is as small as can be."""
+
+    def ends(n: int) -> tuple[float, float, float]:
+        # Odd fractions keep its sides clear of the grid's vertices.
+        inset = min(0.23, max(bound / STEPS - (n - 2), 0.0) / 4)
+        low, high = (1 - inset, n - 1 + inset) if n > 1 else (0.5 - inset, 0.5 + inset)
+        if n <= 2:  # its whole extent may be far less than a cell
+            return low, low + 0.6 * (high - low), high
+        return low, n // 2 + (0.47 if n % 2 else 0.29), high
+
+    (x0, x, x1), (y0, y, y1) = ends(w), ends(h)
+    return np.array([[x0, y], [x, y0], [x1, y], [x, y1]])

@@ -1,0 +1,1 @@
+"""The paper's mechanism: integer noise on every component, an exact order-constrained fit."""

@@ -1,0 +1,1 @@
+"""`plan`: errors to expect and a recommendation, from public parameters alone."""

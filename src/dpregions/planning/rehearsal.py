@@ -1,0 +1,374 @@
+"""Rehearsals: the mechanisms themselves, run on made-up cities of the size that is planned.
+
+Nothing here reads data: a city is made up from public parameters (the area, the bound, about
+how many regions), its exact answers are known, and seeded noise is good enough to see how far
+private answers will be off. What comes out is errors, never a release.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpregions import paper, synthetic
+from dpregions.errors import PrivacyError
+from dpregions.intake.regions import Bound, Outlines
+from dpregions.mechanisms.footprint import mechanism as footprint
+from dpregions.mechanisms.footprint.buckets import Buckets, Footprints
+from dpregions.mechanisms.footprint.expectation import expected_buckets
+from dpregions.mechanisms.footprint.levels import Hierarchy, combine, covert_fit
+from dpregions.planning.workload import placements, relative_errors
+from dpregions.privacy.budget import Budget, Neighbours, euler_sensitivity, scale_for
+from dpregions.privacy.seeded import StudyNoise
+from dpregions.study.baselines import EulerAnswers, ExactData
+
+if TYPE_CHECKING:
+    from dpregions.geometry.grid import Grid
+    from dpregions.mechanisms.footprint.choice import Strategy
+
+REPETITIONS, LEAST_REPETITIONS = 24, 4
+PLACEMENTS = 100
+"""Rectangles of each size in each repetition."""
+
+TYPICAL_BOUND = 2000.0
+"""The synthetic city's regions are mixed as they are with this bound: half of it is typical."""
+
+INSIDE = 0.96
+"""Share of the synthetic city's regions that touch its area."""
+
+MANY_CHOICES = 2000
+"""Cells of a grid up to which more choices of levels are looked at."""
+
+MANY_BODIES = 50_000
+"""Regions up to which the bodies of a release are made, and not only their counts fitted."""
+
+MOST_REGIONS = 200_000
+"""Regions that are made up one by one; more are made up as several of each."""
+
+MOST_COUNTS = 2_000_000
+"""Counts of a repetition that are affordable; of a method, more are not rehearsed at all."""
+
+_WORK = 1_200_000
+_LEAST_CITIES = 16
+_FIRST_CITY = 7_000_000
+_DRAWS = 4000
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class City:
+    """A made-up city on a grid: `times` regions where `data` has one."""
+
+    data: ExactData
+    times: int
+    buckets: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """The Euler histogram."""
+        return self.times * self.data.counts
+
+    @cached_property
+    def n_regions(self) -> int:
+        """How many regions touch the area."""
+        return self.times * self.data.n_regions
+
+    @cached_property
+    def footprints(self) -> Footprints:
+        """Where the regions touch the area."""
+        shape = self.data.grid.shape
+        side = min(self.data.bound.k + 1, max(shape))
+        return Footprints.of(self.data.outlines, *shape, side)
+
+    def bucket_counts(self, buckets: Buckets) -> NDArray[np.int64]:
+        """Return how many regions are in each bucket, counted once for each alphabet."""
+        if buckets.alphabet not in self.buckets:
+            numbers = buckets.numbers(self.footprints)
+            counted = self.times * np.bincount(numbers, minlength=len(buckets))
+            self.buckets[buckets.alphabet] = counted
+        return self.buckets[buckets.alphabet]
+
+
+class Rehearsed(Protocol):
+    """A mechanism with its public parameters, ready to be tried on cities."""
+
+    size: int
+    """How many counts a repetition handles."""
+
+    def counts(self, city: City, repetition: int) -> NDArray[Any]:
+        """Return the counts that would be published of a city, with seeded noise."""
+
+    def total(self, city: City, repetition: int) -> float | None:
+        """Return the answer to the whole area where its law is known, spread over that law.
+
+        One draw of noise a repetition decides it, if it is left to chance: its median error
+        over a few dozen would be off by a third.
+        """
+
+
+class RehearsedFootprint:
+    """The footprint mechanism, with the levels it will choose for about that many regions.
+
+    What it measures follows from its noisy total, and near a tie it may be one thing or the
+    other: a few totals spread over what is likely take turns.
+    """
+
+    def __init__(
+        self, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours, n_regions: int
+    ) -> None:
+        terms = footprint.Terms.of(grid, bound, budget, neighbours)
+        scale = max(scale_for(terms.first, terms.factor), 0.02 * n_regions)
+        # Quantiles of the noise, 0.1 to 0.9; or 1/4, 3/4 where each choice takes long.
+        many = grid.n_rows * grid.n_cols <= MANY_CHOICES
+        offs = np.log([1 / 5, 3 / 5, 1, 5 / 3, 5] if many else [1 / 2, 2]) * scale
+        chosen = [terms.strategy(n_regions * INSIDE + float(off), grid) for off in offs]
+        made = {strategy: _Levels(terms, strategy, grid) for strategy in set(chosen)}
+        self.variants = [made[strategy] for strategy in chosen]
+        self.size = max(levels.size for levels in self.variants)
+
+    def counts(self, city: City, repetition: int) -> NDArray[Any]:
+        """Return the counts of the bodies that would be published."""
+        return self._levels(repetition).counts(city, StudyNoise(repetition))
+
+    def total(self, city: City, repetition: int) -> float:
+        """Return a total from the law of the fit's."""
+        place = ((repetition + 0.5) * _GOLDEN) % 1.0
+        off = float(np.rint(self._levels(repetition).offs[int(place * _DRAWS)]))
+        return max(city.n_regions + (off if repetition % 2 else -off), 0.0)
+
+    def _levels(self, repetition: int) -> _Levels:
+        return self.variants[repetition % len(self.variants)]
+
+
+class _Levels:
+    """The footprint mechanism with its levels chosen."""
+
+    def __init__(self, terms: footprint.Terms, strategy: Strategy, grid: Grid) -> None:
+        buckets = Buckets.of(terms.known, strategy.alphabet, *grid.shape)
+        self.terms, self.strategy = terms, strategy
+        self.shares = terms.shares(strategy)
+        self.tree = Hierarchy.of(buckets, strategy.levels)
+        self.size = len(buckets)
+
+    def counts(self, city: City, noise: StudyNoise) -> NDArray[Any]:
+        """Return the counts of the bodies that would be published."""
+        tree, shares, factor = self.tree, self.shares, self.terms.factor
+        n = np.array([city.n_regions], np.int64)
+        total = noise.add(n, epsilon=self.terms.first, sensitivity=factor)
+        exact = city.bucket_counts(tree.buckets)
+        noisy = footprint.measure(tree, exact, total, shares, factor, noise)
+        if city.n_regions <= MANY_BODIES:
+            return footprint.post_process(tree, self.strategy, noisy, shares, factor).counts
+        # Of so many regions bodies would be made one by one, to round off less than one each.
+        measured = footprint.measured_with(tree, noisy, shares, factor)
+        return tree.buckets.expand(covert_fit(measured, expected_buckets(measured)))
+
+    @cached_property
+    def offs(self) -> NDArray[np.float64]:
+        """Draws of how far the fitted total is off, either way, sorted.
+
+        Its own draw and the sum of all below it, weighted by their variances.
+        """
+        empty = np.zeros(len(self.tree.buckets), np.int64)
+        nothing = {i: self.tree.sums(i, empty) for i in self.shares}
+        measured = footprint.measured_with(self.tree, nothing, self.shares, self.terms.factor)
+        _, spread = combine(measured)
+        own, fused = measured.variances[0], float(spread[0][0])
+        # Two independent estimates of variances `own` and `other` fuse to 1/(1/own + 1/other).
+        weight = fused / own
+        rng = np.random.default_rng(0)
+        alone = rng.laplace(0.0, math.sqrt(own / 2), _DRAWS)
+        below = rng.normal(0.0, math.sqrt(max(fused * (1 - weight), 0.0)), _DRAWS)
+        return np.sort(np.abs(weight * alone + below))
+
+
+class RehearsedPaper:
+    """The paper's mechanism."""
+
+    def __init__(
+        self, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours, n_regions: int
+    ) -> None:
+        self.size = grid.n_components
+        if self.size > MOST_COUNTS:
+            raise PrivacyError(
+                f"{self.size:,} components are more than {MOST_COUNTS:,}, too many to rehearse"
+            )
+        self.budget = budget
+        self.sensitivity = euler_sensitivity(bound.k, neighbours, *grid.shape)
+        scale_for(budget, self.sensitivity)
+
+    def counts(self, city: City, repetition: int) -> NDArray[Any]:
+        """Return Round's counts."""
+        noise = StudyNoise(repetition)
+        steps = paper.run(
+            city.counts, epsilon=self.budget, sensitivity=self.sensitivity, noise=noise
+        )
+        return steps.counts
+
+    def total(self, city: City, repetition: int) -> None:
+        """Return nothing: what the fit adds to a sum of draws has no simple law."""
+
+
+REHEARSED: Mapping[str, Callable[..., Rehearsed]] = {
+    "footprint": RehearsedFootprint,
+    "paper": RehearsedPaper,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where a made-up city's regions are, before it is stretched to an area."""
+
+    home: NDArray[np.float64]
+    around: NDArray[np.float64]
+    times: int
+
+    @classmethod
+    def of(cls, n_regions: int, seed: int) -> Layout:
+        """Return the synthetic city's layout for about `n_regions`."""
+        times = -(-n_regions // MOST_REGIONS)
+        return cls(*synthetic.homes_and_roaming(max(n_regions // times, 1), seed=seed), times)
+
+    def on(self, grid: Grid, max_diameter: float | str) -> City:
+        """Return the city stretched to a grid's area, its regions to a bound.
+
+        Outlines are made as intake makes them: hulls in integers, longer ones shrunk.
+        """
+        from dpregions.geometry import kernel as _kernel
+
+        bound = Bound.of(grid, max_diameter, "shrink")
+        xmin, ymin, xmax, ymax = grid.bounds
+        middle = np.array([xmin + xmax, ymin + ymax]) / 2
+        home = middle + self.home * (np.array([xmax - xmin, ymax - ymin]) / synthetic.EXTENT)
+        around = self.around * (float(grid.length(max_diameter)) / TYPICAL_BOUND)
+        places = home[:, None, :] + around
+        starts = np.arange(len(places) + 1) * places.shape[1]
+        xy, offsets = _kernel.outlines(
+            places.reshape(-1, 2), starts, grid.xmin, grid.ymin, grid.cell_size, *grid.shape,
+            bound.steps, bound.drop,
+        )  # fmt: skip
+        return City(ExactData(grid, bound, (Outlines(xy, offsets),)), self.times)
+
+
+class Trial(NamedTuple):
+    """What is rehearsed: a grid (by its number), a method, an epsilon."""
+
+    grid: int
+    method: str
+    budget: Budget
+
+
+Outcome = NDArray[np.float64] | str
+"""Errors, a row a repetition and a column a query size; or why the method refuses."""
+
+
+def rehearse(
+    grids: Sequence[Grid],
+    sizes: Sequence[Sequence[tuple[int, int]]],
+    *,
+    max_diameter: float | str,
+    n_regions: int,
+    budgets: Sequence[Budget],
+    methods: Sequence[str],
+    neighbours: Neighbours,
+    progress: Callable[[float], None] | None = None,
+) -> dict[Trial, Outcome]:
+    """Run methods on made-up cities and return how far their answers are off.
+
+    Parameters
+    ----------
+    grids : sequence of Grid
+        Of one area, with cells of several sizes.
+    sizes : sequence
+        For each grid the sizes of queries: rows and columns, in cells.
+    max_diameter : float or str
+    n_regions : int
+    budgets : sequence of Budget
+    methods : names of `REHEARSED`
+    neighbours : {"add-remove", "replace-one"}
+    progress : callable, optional
+        Told the share done.
+
+    Returns
+    -------
+    dict
+        For each trial the median relative error over placements, by repetition and size.
+    """
+    trials = [Trial(*t) for t in product(range(len(grids)), methods, budgets)]
+    report = _Progress(progress, len(trials))
+    bounds = [Bound.of(grid, max_diameter, "shrink") for grid in grids]
+    ready: dict[Trial, Rehearsed] = {}
+    found: dict[Trial, Outcome] = {}
+    for trial in trials:
+        public = grids[trial.grid], bounds[trial.grid], trial.budget, neighbours, n_regions
+        try:
+            ready[trial] = REHEARSED[trial.method](*public)
+        except PrivacyError as error:
+            found[trial] = str(error)
+        report.step()
+    errors: dict[Trial, list[NDArray[np.float64]]] = {trial: [] for trial in ready}
+    times = {trial: _repetitions(ready[trial], n_regions) for trial in ready}
+    report.expect(sum(times.values()))
+    for repetition in range(max(times.values(), default=0)):
+        layout = Layout.of(n_regions, _FIRST_CITY + repetition)
+        for g, grid in enumerate(grids):
+            now = [t for t in ready if t.grid == g and repetition < times[t]]
+            if not now:
+                continue
+            city = layout.on(grid, max_diameter)
+            rng = np.random.default_rng([repetition, g])
+            asked = [placements(*size, *grid.shape, PLACEMENTS, rng) for size in sizes[g]]
+            for trial in now:
+                errors[trial].append(_errors(ready[trial], city, repetition, asked))
+                report.step()
+    return found | {trial: np.array(rows) for trial, rows in errors.items()}
+
+
+def _repetitions(rehearsed: Rehearsed, n_regions: int) -> int:
+    """Return how many repetitions are affordable; large grids and cities get fewer."""
+    of_grid = max(_WORK // rehearsed.size, LEAST_REPETITIONS)
+    of_city = max(_WORK // n_regions, _LEAST_CITIES)
+    return min(of_grid, of_city, REPETITIONS)
+
+
+def _errors(
+    rehearsed: Rehearsed, city: City, repetition: int, asked: list[NDArray[np.int64]]
+) -> NDArray[np.float64]:
+    """Return the median relative error of each size of query."""
+    released, truth = EulerAnswers(rehearsed.counts(city, repetition)), EulerAnswers(city.counts)
+    total = rehearsed.total(city, repetition)
+    whole = np.array([0, city.data.grid.n_rows - 1, 0, city.data.grid.n_cols - 1])
+    medians = []
+    for queries in asked:
+        answers = released.answers(queries)
+        if total is not None and (queries[:, 0] == whole).all():
+            answers = np.full(len(answers), total)
+        errors = relative_errors(answers, truth.answers(queries), city.n_regions)
+        medians.append(np.median(errors))
+    return np.array(medians)
+
+
+class _Progress:
+    """The share done, of preparations and repetitions together."""
+
+    def __init__(self, tell: Callable[[float], None] | None, prepare: int) -> None:
+        self._tell = tell
+        self._done, self._all, self._prepare = 0, prepare, prepare
+
+    def expect(self, repetitions: int) -> None:
+        self._all = self._prepare + repetitions
+
+    def step(self) -> None:
+        self._done += 1
+        if self._tell is not None:
+            # Repetitions are not known before the preparations: those count for a fifth.
+            ready = min(self._done, self._prepare) / self._prepare
+            rest = max(self._done - self._prepare, 0) / max(self._all - self._prepare, 1)
+            self._tell(0.2 * ready + 0.8 * rest)

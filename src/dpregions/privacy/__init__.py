@@ -1,0 +1,1 @@
+"""Budget, unit, neighbour relation, sensitivity, noise and its law, and the ledger."""

@@ -1,0 +1,230 @@
+"""The ledger's file: SQLite opened, checked, locked and closed again, one transaction at a time.
+
+Owns the schema, durability and the words for what may be wrong with the file. Everything in it is
+only ever inserted, each row with the number after the last; triggers refuse the rest, and a file
+without them is refused. No connection outlives its transaction, so processes share nothing but
+the file, and a process that forks or dies takes nobody's lock along.
+
+The journal is the rollback journal, not WAL: WAL needs memory shared by all processes, which
+network disks do not give, and leaves committed debits in a second file that a copy of the
+first would miss. Writes are few, so its speed would gain nothing. `synchronous = EXTRA` also
+syncs the folder after the journal is deleted; with FULL, a power cut just after a commit may
+bring the journal back and undo the debit.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dpregions.atomic_files import SECRET
+from dpregions.errors import LedgerError, LedgerUnavailableError
+
+APPLICATION = int.from_bytes(b"dprl", "big")
+"""The number in the file's header that tells a ledger from other SQLite files."""
+VERSION = 2
+PATIENCE = 60.0
+"""Seconds to wait for the other processes that use the ledger."""
+
+_NUMBER = "number INTEGER PRIMARY KEY CHECK (number > 0)"
+_TABLES = {
+    "ledger": f"{_NUMBER}, id TEXT NOT NULL, created TEXT NOT NULL",
+    "dataset": (
+        f"{_NUMBER}, name TEXT NOT NULL UNIQUE CHECK (typeof(name) = 'text'), "
+        "unit TEXT NOT NULL, neighbours TEXT NOT NULL, created TEXT NOT NULL"
+    ),
+    # epsilon is text, a fraction: SQLite's numbers are floats.
+    "entry": (
+        f"{_NUMBER}, dataset TEXT NOT NULL REFERENCES dataset (name), "
+        "kind TEXT NOT NULL CHECK (kind IN ('total', 'debit')), "
+        "epsilon TEXT NOT NULL CHECK (typeof(epsilon) = 'text'), "
+        "what TEXT NOT NULL, time TEXT NOT NULL"
+    ),
+    "event": (
+        f"{_NUMBER}, entry INTEGER NOT NULL REFERENCES entry (number), "
+        "kind TEXT NOT NULL CHECK (kind IN ('released', 'saved')), "
+        "file TEXT, sha256 TEXT, time TEXT NOT NULL"
+    ),
+}
+
+# Why an insertion is refused. INSERT OR REPLACE deletes the rows it collides with, and fires no
+# trigger for them: so whatever might collide, by its number or by a name, is stopped before.
+_TAKEN = {
+    table: f"NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 FROM {table})"
+    for table in _TABLES
+}
+_TAKEN["ledger"] += " OR NEW.number IS NOT 1"
+_TAKEN["dataset"] += " OR EXISTS (SELECT 1 FROM dataset WHERE name = NEW.name)"
+
+
+def _schema() -> dict[str, str]:
+    """Return the statements that make a ledger's tables and triggers, by name."""
+    made = {}
+    for table, columns in _TABLES.items():
+        made[table] = f"CREATE TABLE {table} ({columns})"
+        for change, when in {"INSERT": _TAKEN[table], "UPDATE": "1", "DELETE": "1"}.items():
+            made[f"{table}_no_{change.lower()}"] = (
+                f"CREATE TRIGGER {table}_no_{change.lower()} BEFORE {change} ON {table} "
+                f"WHEN {when} BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
+            )
+    return made
+
+
+@contextmanager
+def transaction(
+    path: Path, *, write: bool = False, new: bool = False
+) -> Iterator[sqlite3.Connection]:
+    """Give one transaction on the ledger at `path`: all of it happens, durably, or nothing.
+
+    A writing one holds the only lock for writing from its first line, so what it reads stays
+    true until it has written. `new` makes the file where there is none.
+    """
+    with _in_our_words(path):
+        if new:
+            _make_file(path)
+        elif not path.exists():
+            raise LedgerError(
+                f"there is no ledger at {path}: check the path, or make one with "
+                f"'dpregions budget create'"
+            )
+        opened = sqlite3.connect(_address(path), uri=True, timeout=PATIENCE, isolation_level=None)
+        # Closing rolls back what was not committed, whatever ended it.
+        with closing(opened) as connection:
+            connection.execute("PRAGMA journal_mode = DELETE")
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            _check(connection, path, new)
+            yield connection
+            connection.execute("COMMIT")
+
+
+def insert(connection: sqlite3.Connection, table: str, **row: object) -> int:
+    """Append a row to a table, in a transaction that writes; return its number."""
+    after = f"SELECT coalesce(max(number), 0) + 1 FROM {table}"
+    number = int(connection.execute(after).fetchone()[0])
+    places = ", ".join("?" * (1 + len(row)))
+    connection.execute(
+        f"INSERT INTO {table} (number, {', '.join(row)}) VALUES ({places})", (number, *row.values())
+    )
+    return number
+
+
+def now() -> str:
+    """Return the time as the ledger writes it: UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _address(path: Path) -> str:
+    """Return the file's URI: to write if the system allows, to read if not, never to make."""
+    return f"{path.absolute().as_uri()}?mode=rw"
+
+
+def _make_file(path: Path) -> None:
+    """Make an empty file for its owner's eyes if there is none; SQLite's would follow the umask."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, SECRET))
+        os.chmod(path, SECRET)  # a umask may have taken the owner's rights too
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise LedgerUnavailableError(
+            f"the ledger {path} cannot be made: {error.strerror}. Give a file in a folder that "
+            f"exists and that you may write to"
+        ) from None
+
+
+def _check(connection: sqlite3.Connection, path: Path, new: bool) -> None:
+    """Refuse a file that is no sound ledger of this version; set an empty one up if `new`."""
+
+    def pragma(name: str) -> object:
+        return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+    application, version = pragma("application_id"), pragma("user_version")
+    if not (application or version or connection.execute("SELECT 1 FROM sqlite_master").fetchone()):
+        if not new:
+            raise LedgerError(
+                f"{path} is empty, no ledger yet: make one with 'dpregions budget create'"
+            )
+        _set_up(connection)
+    elif application != APPLICATION:
+        raise LedgerError(f"{path} is an SQLite file, but no dpregions ledger: give another path")
+    elif version != VERSION:
+        remedy = (
+            "open a new one with 'dpregions budget create', with what was left as the total"
+            if version in range(VERSION)
+            else "use the release of dpregions that wrote it, or a newer one"
+        )
+        raise LedgerError(
+            f"{path} is a ledger of version {version}; this dpregions knows version {VERSION}: "
+            f"{remedy}"
+        )
+    elif pragma("quick_check(1)") != "ok":
+        raise _damaged(path)
+    _refuse_altered(connection, path)
+
+
+def _set_up(connection: sqlite3.Connection) -> None:
+    for statement in _schema().values():
+        connection.execute(statement)
+    insert(connection, "ledger", id=secrets.token_hex(8), created=now())
+    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _refuse_altered(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a ledger whose tables or triggers are not as made, or that lacks a row."""
+    # SQLite's own names: indexes of keys, and statistics that another tool may have gathered.
+    others = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite@_%' ESCAPE '@'"
+    as_made = dict(connection.execute(others).fetchall()) == _schema()
+    if not (as_made and all(_is_whole(connection, table) for table in _TABLES)):
+        raise LedgerError(
+            f"the ledger {path} was altered: its tables, its triggers or the numbers of its rows "
+            f"are not as dpregions made them. Restore it from a copy, and count the debits made "
+            f"since"
+        )
+
+
+def _is_whole(connection: sqlite3.Connection, table: str) -> bool:
+    """Whether the rows are numbered from 1 without a gap, and a ledger has its one row."""
+    found = f"SELECT count(*), coalesce(max(number), 0) FROM {table}"
+    count, last = connection.execute(found).fetchone()
+    return bool(count == last and (count == 1 or table != "ledger"))
+
+
+_UNAVAILABLE = {
+    sqlite3.SQLITE_BUSY: "another process holds it, and kept it longer than dpregions waits: "
+    "try again, or end that process",
+    sqlite3.SQLITE_READONLY: "it cannot be written: the file and its folder must be writable",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened: it must be a file that you may read and write, "
+    "in a folder that you may write to",
+    sqlite3.SQLITE_PERM: "the system refuses access to it: check its permissions",
+    sqlite3.SQLITE_FULL: "the disk is full: make room",
+    sqlite3.SQLITE_IOERR: "the disk failed to read or write it: check the disk",
+    sqlite3.SQLITE_PROTOCOL: "its locks do not work: keep it on a local disk",
+}
+
+
+@contextmanager
+def _in_our_words(path: Path) -> Iterator[None]:
+    """Say what SQLite found wrong with the file, and what to do."""
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite quotes broken names in errors
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        if code in _UNAVAILABLE:
+            raise LedgerUnavailableError(f"the ledger {path}: {_UNAVAILABLE[code]}") from error
+        if code == sqlite3.SQLITE_NOTADB:
+            raise LedgerError(f"{path} is no ledger: it is not an SQLite file") from error
+        raise _damaged(path) from error
+
+
+def _damaged(path: Path) -> LedgerError:
+    return LedgerError(
+        f"the ledger {path} is damaged: restore it from a copy, and count the debits made since"
+    )

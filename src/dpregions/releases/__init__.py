@@ -1,0 +1,1 @@
+"""`Release`: what was published and what it answers; its file; how it is made."""

@@ -1,0 +1,418 @@
+"""The release file: one Parquet file, one row a component, everything else in its metadata.
+
+Owns the file's columns and its seal, and what `load` accepts. The file holds what the release holds
+and nothing more: all rows are there in a fixed order, so it depends on the secret data only
+through the released values, and the same release always gives the same bytes. Reading trusts
+nothing. Seal and checksum find damage, not forgery: whoever alters a file on purpose can make both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpregions.atomic_files import replacing
+from dpregions.errors import DPRegionsError, InputError, ReleaseFileError, printable
+from dpregions.mechanisms.footprint.catalogue_text import LIMIT as CATALOGUE_LIMIT
+from dpregions.memory import LOADED, LOADED_ENTRY, refuse_beyond
+from dpregions.releases.columns import (
+    Columns,
+    Entries,
+    TooLargeError,
+    checksum_of,
+    columns_of,
+    release_of,
+)
+from dpregions.releases.parquet_pages import Claims, claims_of
+from dpregions.releases.statement import LIMIT as STATEMENT_LIMIT
+from dpregions.releases.statement import (
+    NewerFormatError,
+    Statement,
+    canonical,
+    parse_statement,
+    read_statement,
+    statement_of,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from numpy.typing import NDArray
+
+    from dpregions.geometry.grid import Grid
+    from dpregions.releases.published import Release
+
+STATEMENT, CATALOGUE = "dpregions", "dpregions_catalogue"
+"""Keys of the file's metadata."""
+
+KINDS = ("face", "edge", "vertex")
+SEAL = b"dpregions seal 1"
+_MAGIC = b"PAR1"
+_FOOTER_LIMIT = 3 << 23
+"""Most bytes of a footer: the texts in it have limits of their own, 17 MiB together."""
+_MOST_ENTRIES = 1 << 25
+_MOST_A_BYTE = 64
+"""Most components, and most entries of lists, per byte of a file. Of releases that are 0 everywhere
+18 were measured, on grids 64 cells wide: the columns row and col take most of such a file."""
+_ENTRY_TYPES = {
+    "bodies": {"pattern": np.int32, "times": np.int64},
+    "measured": {"level": np.int16, "group": np.int32, "value": np.int64},
+}
+
+
+class _ForeignFileError(ReleaseFileError):
+    """The file is none of dpregions, as far as can be seen."""
+
+
+def save(release: Release, path: Path | str, *, fresh: bool = False) -> str:
+    """Write a release to a file, whole or not at all; return the SHA-256 of its bytes.
+
+    With `fresh`, a file that is there is not replaced: FileExistsError. See `Release.save`.
+    """
+    import pyarrow.parquet as pq
+
+    target = Path(path)
+    if target.is_dir():
+        raise InputError(f"{target} is a folder: give the name of a file, such as city.parquet")
+    if not target.absolute().parent.is_dir():
+        raise InputError(f"there is no folder {target.absolute().parent}: make it first")
+    table, metadata = _table(release)
+    options = {"compression": "zstd", "store_schema": False, "write_page_checksum": True}
+    with replacing(target, fresh=fresh) as part:
+        with pq.ParquetWriter(part, table.schema, use_dictionary=["kind"], **options) as writer:
+            writer.write_table(table)
+            writer.add_key_value_metadata(metadata)
+        seal(part)
+        # Of what was written here: another process may replace the file at any time.
+        with open(part, "rb") as written:
+            digest = hashlib.file_digest(written, "sha256").hexdigest()
+    return digest
+
+
+def seal(path: Path) -> None:
+    """Put a digest of a Parquet file's bytes into it, between its columns and its footer.
+
+    Readers find both by their places, and never look between. Arrow must not be shown a
+    damaged footer: it may end the process.
+    """
+    with open(path, "rb+") as file:
+        start = _footer_start(file)
+        digest = _digest(file, start, start)
+        file.seek(start)
+        footer = file.read()
+        file.seek(start)
+        file.write(SEAL + digest + footer)
+
+
+def load(path: Path | str) -> Release:
+    """Read a release from a file that `Release.save` wrote.
+
+    Checks version, checksum, shape and ranges. The checksum finds damage; it cannot find a
+    forgery, so get files from whom you trust.
+
+    Parameters
+    ----------
+    path : pathlib.Path or str
+
+    Returns
+    -------
+    Release
+        It answers exactly as the saved one did.
+
+    Examples
+    --------
+    >>> import dpregions as dpr
+    >>> city = dpr.synthetic.regions(500)
+    >>> made = dpr.release(city, dpr.synthetic.grid(), epsilon=1, max_diameter="2km")
+    >>> made.save("city.parquet")  # doctest: +SKIP
+    >>> dpr.load("city.parquet").count(0, 0, 1, 1)  # doctest: +SKIP
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ReleaseFileError(f"{path}: there is no such file")
+    with open(path, "rb") as raw, _refusing(path):
+        statement, columns = _read(raw)
+        return release_of(statement, columns)
+
+
+def checksum(release: Release) -> str:
+    """Return the checksum that a release's file carries."""
+    return checksum_of(statement_of(release), columns_of(release))
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Turn whatever a bad file sets off into one error that names the file and the remedy."""
+    remedy = "get the file anew from whoever released it"
+    try:
+        yield
+        return
+    except (NewerFormatError, TooLargeError) as error:
+        found = f"{path}: {error}"
+    except _ForeignFileError as error:
+        found = (
+            f"{path} is no release file: {error}. Regions become a release by 'dpregions release'; "
+            f"if it was one, {remedy}"
+        )
+    except ReleaseFileError as error:
+        found = f"{path} is not a whole release: {error}; {remedy}"
+    except DPRegionsError as error:
+        found = f"{path} is not a whole release ({error}); {remedy}"
+    except Exception as error:
+        # Other libraries quote what they read, and a file may hold anything: the type alone.
+        found = f"{path} is damaged (it ends in {type(error).__name__}); {remedy}"
+    raise ReleaseFileError(printable(found)) from None
+
+
+def _layout(grid: Grid) -> dict[str, NDArray[Any]]:
+    """Return the columns that a grid alone decides: kind (a number of `KINDS`), sign, row, col."""
+    rows, cols = grid.doubled_shape
+    row = np.repeat(np.arange(rows, dtype=np.int32), cols)
+    col = np.tile(np.arange(cols, dtype=np.int32), rows)
+    kind = ((row & 1) + (col & 1)).astype(np.int8)
+    return {"kind": kind, "sign": 1 - 2 * (kind & 1), "row": row, "col": col}
+
+
+def _schema(*, estimate: bool, bodies: bool, measured: bool) -> pa.Schema:
+    import pyarrow as pa
+
+    def entries(name: str) -> Any:
+        fields = [
+            pa.field(field, pa.from_numpy_dtype(dtype), nullable=False)
+            for field, dtype in _ENTRY_TYPES[name].items()
+        ]
+        return pa.list_(pa.field("element", pa.struct(fields), nullable=False))
+
+    types: dict[str, Any] = {
+        "kind": pa.string(),
+        "sign": pa.int8(),
+        "row": pa.int32(),
+        "col": pa.int32(),
+        "count": pa.int64(),
+    }
+    types |= {"estimate": pa.float64()} if estimate else {}
+    types |= {"bodies": entries("bodies")} if bodies else {}
+    types |= {"measured": entries("measured")} if measured else {}
+    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in types.items()])
+
+
+def _table(release: Release) -> tuple[pa.Table, dict[str, str]]:
+    """Return a release as a table and the file's metadata."""
+    import pyarrow as pa
+
+    columns, statement = columns_of(release), statement_of(release)
+    schema = _schema(
+        estimate=columns.estimate is not None,
+        bodies=columns.bodies is not None,
+        measured=columns.measured is not None,
+    )
+    layout: dict[str, Any] = _layout(release.grid)
+    codes = pa.array(layout["kind"])
+    layout["kind"] = pa.DictionaryArray.from_arrays(codes, pa.array(KINDS)).cast(pa.string())
+    arrays = layout | {"count": columns.count}
+    if columns.estimate is not None:
+        arrays["estimate"] = columns.estimate
+    for name, entries in (("bodies", columns.bodies), ("measured", columns.measured)):
+        if entries is not None:
+            arrays[name] = _lists(entries, schema.field(name).type, len(columns.count))
+    metadata = {STATEMENT: canonical({**statement, "checksum": checksum_of(statement, columns)})}
+    if columns.catalogue is not None:
+        metadata[CATALOGUE] = columns.catalogue
+    table = pa.Table.from_arrays([pa.array(arrays[name]) for name in schema.names], schema=schema)
+    return table, metadata
+
+
+def _lists(entries: Entries, kind: pa.ListType, n: int) -> pa.ListArray:
+    """Return the lists on the n rows of the table."""
+    import pyarrow as pa
+
+    struct = kind.value_type
+    values = [pa.array(entries.fields[struct.field(i).name]) for i in range(struct.num_fields)]
+    flat = pa.StructArray.from_arrays(values, fields=list(struct))
+    ends = np.cumsum(np.bincount(entries.row, minlength=n))
+    offsets = pa.array(np.concatenate([[0], ends]).astype(np.int32))
+    return pa.ListArray.from_arrays(offsets, flat, type=kind)
+
+
+def _read(raw: Any) -> tuple[Statement, Columns]:
+    """Return what a file holds, once its sizes, its schema and its checksum are right."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    _footer_start(raw)  # no need to read all of what is no Parquet file
+    raw.seek(0)
+    data = raw.read()  # once: Arrow sees the very bytes that were checked
+    claims = claims_of(data, *_check_seal(io.BytesIO(data)))
+    limits = {"thrift_string_size_limit": _FOOTER_LIMIT, "pre_buffer": False}
+    limits["thrift_container_size_limit"] = 1 << 14
+    source = pa.BufferReader(data)
+    metadata = pq.ParquetFile(source, **limits).metadata
+    text, catalogue = _texts(metadata.metadata or {})
+    fields = read_statement(text)
+    _check_claims(claims, len(data))
+    statement = parse_statement(fields)
+    _check_schema(metadata, statement)
+    file = pq.ParquetFile(
+        source,
+        metadata=metadata,
+        read_dictionary=["kind"],
+        page_checksum_verification=True,
+        **limits,
+    )
+    columns = _read_columns(file, statement.grid, catalogue)
+    if checksum_of(fields, columns) != statement.checksum:
+        raise ReleaseFileError("its checksum does not fit: it was damaged or altered")
+    return statement, columns
+
+
+def _footer_start(file: Any) -> int:
+    """Return where a Parquet file's footer begins, once it can be one."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    head = file.read(4)
+    file.seek(max(size - 8, 0))
+    tail = file.read(8)
+    if size < 12 or head != _MAGIC or tail[4:] != _MAGIC:
+        raise ReleaseFileError("it is no Parquet file, or its end is missing")
+    length = int.from_bytes(tail[:4], "little")
+    if length > min(size - 12, _FOOTER_LIMIT):
+        raise ReleaseFileError("it is cut short, or its footer is too long")
+    return size - 8 - length
+
+
+def _digest(file: Any, stop: int, resume: int) -> bytes:
+    """Return the SHA-256 of a file's bytes but those from `stop` to `resume`."""
+    digest = hashlib.sha256()
+    file.seek(0)
+    while piece := file.read(min(1 << 20, stop - file.tell())):
+        digest.update(piece)
+    file.seek(resume)
+    while piece := file.read(1 << 20):
+        digest.update(piece)
+    return digest.digest()
+
+
+def _check_seal(file: Any) -> tuple[int, int]:
+    """Refuse a file whose bytes are not those that were written, before Arrow sees it.
+
+    Return where its seal begins and where its footer does.
+    """
+    footer = _footer_start(file)
+    start = footer - len(SEAL) - hashlib.sha256().digest_size
+    file.seek(max(start, 0))
+    if start < 4 or file.read(len(SEAL)) != SEAL:
+        raise _ForeignFileError("it is a Parquet file without the seal of a release")
+    sealed = file.read(footer - start - len(SEAL))
+    if _digest(file, start, footer) != sealed:
+        raise ReleaseFileError("its bytes do not fit its seal: it was damaged or altered")
+    return start, footer
+
+
+def _texts(metadata: dict[bytes, bytes]) -> tuple[str, str | None]:
+    """Return the statement and the catalogue, neither longer than they may be."""
+    found = {key.decode(errors="replace"): value for key, value in metadata.items()}
+    if STATEMENT not in found:
+        raise _ForeignFileError(f"it is a Parquet file without the metadata {STATEMENT!r}")
+    limits = {STATEMENT: STATEMENT_LIMIT, CATALOGUE: CATALOGUE_LIMIT}
+    for name, data in found.items():
+        if name not in limits or len(data) > limits[name]:
+            raise ReleaseFileError("it has metadata that a release has not, or longer ones")
+    catalogue = found.get(CATALOGUE)
+    return found[STATEMENT].decode(), None if catalogue is None else catalogue.decode()
+
+
+def _check_claims(claims: Claims, size: int) -> None:
+    """Refuse more rows, entries or bytes than a file of its size, or this machine, can hold."""
+    rows, most = claims.rows, _MOST_A_BYTE * size
+    if not 0 < rows <= most:
+        raise ReleaseFileError("it has more rows than any release of its size")
+    lists = {name: n for name, n in claims.values.items() if "." in name}
+    if {n for name, n in claims.values.items() if name not in lists} != {rows}:
+        raise ReleaseFileError("its columns are not as long as it has rows")
+    entries = sum(
+        max(n for name, n in lists.items() if name.startswith(f"{of}."))
+        for of in {name.partition(".")[0] for name in lists}
+    )
+    if entries > min(most, _MOST_ENTRIES + 2 * rows) or claims.dictionary > len(KINDS):
+        raise ReleaseFileError("it has more entries than any release of its size")
+    if claims.unpacked > 64 * (rows + entries):
+        raise ReleaseFileError("its columns are larger than those of any release")
+    refuse_beyond(
+        LOADED * rows + LOADED_ENTRY * entries,
+        f"reading this release of {rows:,} components",
+        "read it on a larger one",
+        TooLargeError,
+    )
+
+
+def _check_schema(held: Any, statement: Statement) -> None:
+    """Refuse another schema, or another number of rows, before one is read."""
+    footprint, grid = statement.fields["method"] == "footprint", statement.grid
+    schema = _schema(
+        estimate=not statement.covert,
+        bodies=footprint,
+        measured=footprint and not statement.covert,
+    )
+    if held.schema.to_arrow_schema().remove_metadata() != schema:
+        raise ReleaseFileError("its columns are not those of a release")
+    if held.num_rows != grid.n_components:
+        raise ReleaseFileError(
+            f"it has {held.num_rows:,} rows where its grid has {grid.n_components:,} components"
+        )
+
+
+def _read_columns(file: pq.ParquetFile, grid: Grid, catalogue: str | None) -> Columns:
+    """Return a file's columns as arrays, one read after another; refuse rows not the grid's."""
+
+    def column(name: str) -> Any:
+        table = file.read([name], use_threads=False)
+        table.validate(full=True)
+        if table.num_rows != grid.n_components or table[name].null_count:
+            raise ReleaseFileError("it has missing values")
+        return table[name].unify_dictionaries().combine_chunks()
+
+    _check_layout(column, grid)
+    names = file.schema_arrow.names
+    return Columns(
+        _values(column("count")),
+        _values(column("estimate")) if "estimate" in names else None,
+        _entries_of(column("bodies")) if "bodies" in names else None,
+        _entries_of(column("measured")) if "measured" in names else None,
+        catalogue,
+    )
+
+
+def _check_layout(column: Callable[[str], Any], grid: Grid) -> None:
+    """Refuse rows that are not a grid's components, in their order."""
+    layout = _layout(grid)
+    kind = column("kind")
+    names = kind.dictionary.to_pylist()
+    code = np.array([KINDS.index(name) if name in KINDS else -1 for name in names], np.int8)
+    same = np.array_equal(code[_values(kind.indices)], layout["kind"])
+    for name in ("sign", "row", "col"):
+        same = same and np.array_equal(_values(column(name)), layout[name])
+    if not same:
+        raise ReleaseFileError("its rows are not the components of its grid, in their order")
+
+
+def _entries_of(lists: pa.ListArray) -> Entries:
+    offsets = _values(lists.offsets)
+    flat = lists.values[int(offsets[0]) : int(offsets[-1])]
+    row = np.repeat(np.arange(len(lists)), np.diff(offsets))
+    fields = {f.name: _values(flat.field(i)) for i, f in enumerate(flat.type)}
+    return Entries(row, fields)
+
+
+def _values(array: pa.Array) -> NDArray[Any]:
+    """Return an Arrow array of numbers as numpy's; Arrow's own way there imports pandas."""
+    dtype = np.dtype(array.type.to_pandas_dtype())
+    if not len(array):
+        return np.zeros(0, dtype)
+    return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize)

@@ -1,0 +1,297 @@
+"""`release`: secret regions in, a private `Release` out. The one place where they meet.
+
+Checks the public parameters before any work (`Terms`), reads regions, has a ledger pay before the
+first draw of noise, and runs the mechanism. It never looks at what it counted.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from dpregions import paper
+from dpregions.crs import unit_label
+from dpregions.errors import GridError, InputError, PrivacyError, SettingWarning
+from dpregions.euler import EulerHistogram
+from dpregions.geometry.grid import Grid, check_grid, size_in_words
+from dpregions.intake.arrow import with_schema
+from dpregions.intake.regions import (
+    Bound,
+    Oversize,
+    geometry_batches,
+    match_crs,
+    outlines_of,
+    read_regions,
+)
+from dpregions.intake.units import mark_of, protected
+from dpregions.mechanisms.footprint import mechanism as footprint
+from dpregions.mechanisms.footprint.choice import workload_sizes
+from dpregions.memory import PAPER, refuse_beyond
+from dpregions.privacy.budget import (
+    Budget,
+    BudgetLike,
+    Neighbours,
+    NoiseSource,
+    PrivacyUnit,
+    SystemNoise,
+    Unit,
+    euler_sensitivity,
+    scale_for,
+    sensitivity_factor,
+    warn_large,
+)
+from dpregions.releases.published import METHODS, Method, Release
+from dpregions.releases.statement import refuse_unwritable
+from dpregions.unforeseen import READING, foreseen, foreseen_items
+
+if TYPE_CHECKING:
+    from dpregions.privacy.ledger import Ledger
+
+
+def release(
+    regions: Any,
+    grid: Grid,
+    *,
+    epsilon: BudgetLike,
+    max_diameter: float | str,
+    method: Method = "footprint",
+    neighbours: Neighbours = "add-remove",
+    unit: Unit | None = None,
+    user_id: Any = "user_id",
+    oversize: Oversize = "shrink",
+    workload: Any = None,
+    covert: bool = False,
+    crs: Any = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    dataset: str | None = None,
+) -> Release:
+    """Publish regions once, under differential privacy.
+
+    Parameters
+    ----------
+    regions
+        One region a user: GeoDataFrame, GeoSeries, geometries, WKB, or an Arrow stream.
+    grid : Grid
+        The public area and cells, chosen without looking at the data.
+    epsilon : number
+        The privacy loss, greater than 0. Above 20 it protects next to nothing, and a
+        `SettingWarning` says so.
+    max_diameter : float or str
+        The largest diameter of a region, in CRS units or as text ("2km"): public, enforced.
+        Beyond the diagonal of the area, a `SettingWarning` is issued.
+    method : {"footprint", "paper"}
+        The mechanism: noise on footprints (consistent, far smaller errors), or the pipeline
+        of the paper.
+    neighbours : {"add-remove", "replace-one"}
+        What epsilon is about: one user more or fewer, or one user's region replaced (twice
+        the noise).
+    unit : {"user", "record", "trajectory"}, optional
+        What epsilon protects, one of which counts once: by default the user where there are
+        ids, and the record with ``user_id=None``. "trajectory" takes the columns `user_id` and
+        `trajectory` together; regions that are marked as trajectories' need it.
+    user_id : str, array or None
+        The column of user ids, or the ids. None makes each row its own record.
+    oversize : {"shrink", "drop"}
+        What becomes of regions longer than `max_diameter`.
+    workload : sequence, optional
+        Sizes of the rectangles that matter, each a side or a pair (width, height), numbers or
+        text ("2km"): the budget is laid out for them. By default all sizes matter alike.
+    covert : bool
+        Leave out the signed measurements: no estimates and no intervals, only whole counts.
+    crs : optional
+        The CRS of regions that carry none.
+    ledger : path or Ledger, optional
+        The budget ledger that pays for this release, before noise is drawn: over budget, it is
+        refused. Make one with ``dpregions budget create``.
+    dataset : str, optional
+        The data set's name in the ledger; published with the release.
+
+    Returns
+    -------
+    Release
+
+    Examples
+    --------
+    >>> import dpregions as dpr
+    >>> city = dpr.synthetic.regions(500)
+    >>> published = dpr.release(city, dpr.synthetic.grid(), epsilon=1, max_diameter="2km")
+    >>> published.sensitivity
+    1
+    """
+    terms = Terms(
+        grid=grid,
+        epsilon=epsilon,
+        max_diameter=max_diameter,
+        method=method,
+        neighbours=neighbours,
+        oversize=oversize,
+        workload=workload,
+        covert=covert,
+        crs=crs,
+    )
+    if (ledger is None) != (dataset is None):
+        raise InputError(
+            "ledger and dataset go together: give the ledger's path and the data set's name in it"
+        )
+    terms.warn_of_odd(stacklevel=2)
+    regions = with_schema(regions)
+    ids, kept = protected(user_id, unit, marked=mark_of(regions))
+    if ledger is None or dataset is None:
+        return _make(SystemNoise(), regions, ids, kept, terms)
+    from dpregions.privacy.ledger import Ledger, paid_noise
+
+    book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+    promise = PrivacyUnit(neighbours, kept)
+    what = f"{method}, {grid.n_rows} x {grid.n_cols} cells"
+    with paid_noise(SystemNoise(), book, dataset, terms.budget, promise, what) as noise:
+        made = _make(noise, regions, ids, kept, terms)
+    return replace(made, ledger_entry=noise.entry)
+
+
+def release_with(
+    noise: NoiseSource,
+    regions: Any,
+    grid: Grid,
+    *,
+    unit: Unit | None = None,
+    user_id: Any = "user_id",
+    **terms: Any,
+) -> Release:
+    """Make a release with a given source of noise: the seam for studies, not for publishing.
+
+    Takes what `release` takes, but no ledger.
+    """
+    regions = with_schema(regions)
+    ids, kept = protected(user_id, unit, marked=mark_of(regions))
+    return _make(noise, regions, ids, kept, Terms(grid=grid, **terms))
+
+
+SHORT = Fraction(1, 20)
+"""Part of a cell below which a bound is taken for a mistake, such as a forgotten unit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """The public parameters of a release, as `release` takes them; refused before any work."""
+
+    grid: Grid
+    epsilon: BudgetLike
+    max_diameter: float | str
+    method: Method = "footprint"
+    neighbours: Neighbours = "add-remove"
+    oversize: Oversize = "shrink"
+    workload: Any = None
+    covert: bool = False
+    crs: Any = None
+
+    budget: Budget = field(init=False)
+    sizes: list[tuple[int, int]] | None = field(init=False)
+    bound: Bound = field(init=False)
+
+    def __post_init__(self) -> None:
+        check_grid(self.grid)
+        object.__setattr__(self, "budget", Budget(self.epsilon))
+        self.budget.refuse_long()
+        if self.method not in METHODS:
+            known = " or ".join(map(repr, METHODS))
+            raise PrivacyError(f"method={self.method!r} is unknown: use {known}")
+        if self.max_diameter is None:
+            raise PrivacyError(
+                "max_diameter is missing: the noise is calibrated to it, and it must be public. "
+                "Choose how large a region may be, for example max_diameter='2km'"
+            )
+        if self.workload is not None and self.method == "paper":
+            raise InputError(
+                "workload is for method='footprint': the paper's has nothing to lay out"
+            )
+        sizes = None if self.workload is None else workload_sizes(self.workload, self.grid)
+        object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "bound", Bound.of(self.grid, self.max_diameter, self.oversize))
+        refuse_unwritable(self.grid)
+        if self.method == "paper":  # footprints have a guard of their own, by buckets
+            what = f"a release by the paper's method on {size_in_words(self.grid)}"
+            refuse_beyond(PAPER * self.grid.n_components, what, error=GridError)
+
+    def warn_of_odd(self, stacklevel: int) -> None:
+        """Warn of public settings that protect or bound next to nothing."""
+        warn_large([self.budget], stacklevel + 1)
+        rows, cols = self.grid.shape
+        bound = self.grid.in_cells(self.max_diameter, "max_diameter")
+        if bound < SHORT:
+            warnings.warn(
+                f"max_diameter={self.max_diameter!r} is {float(bound):.2g} of a cell: every region "
+                f"is shrunk to that, next to a point. Give it with its unit, for example '2km'",
+                SettingWarning,
+                stacklevel=stacklevel + 1,
+            )
+        if bound**2 > rows**2 + cols**2:
+            diagonal = math.hypot(rows, cols) * self.grid.cell_size
+            warnings.warn(
+                f"max_diameter={self.max_diameter!r} is longer than the diagonal of the area, "
+                f"{diagonal:.6g} {unit_label(self.grid.crs)}: the release is laid out for regions "
+                f"that may cover it all. Choose how large a region may be, from public knowledge",
+                SettingWarning,
+                stacklevel=stacklevel + 1,
+            )
+
+
+def _make(noise: NoiseSource, regions: Any, ids: Any, unit: Unit, terms: Terms) -> Release:
+    """Count regions, add noise, fit: the one place where the secret meets the noise."""
+    grid, budget = terms.grid, terms.budget
+    statement: dict[str, Any] = {
+        "grid": grid,
+        "method": terms.method,
+        "budget": budget,
+        "privacy_unit": PrivacyUnit(terms.neighbours, unit),
+        "max_diameter": float(grid.length(terms.max_diameter, "max_diameter")),
+        "oversize": terms.oversize,
+        "private": noise.private,
+        "noise": noise.label,
+    }
+    if terms.method == "paper":
+        sensitivity = euler_sensitivity(terms.bound.k, terms.neighbours, *grid.shape)
+        scale_for(budget, sensitivity)  # refuse a hopeless epsilon before any work
+        exact = EulerHistogram.from_regions(
+            regions,
+            grid,
+            user_id=ids,
+            max_diameter=terms.max_diameter,
+            oversize=terms.oversize,
+            crs=terms.crs,
+        )
+        steps = paper.run(exact.counts, epsilon=budget, sensitivity=sensitivity, noise=noise)
+        return Release(
+            **statement,
+            counts=steps.counts,
+            signed=None if terms.covert else steps.signed,
+            sensitivity=sensitivity,
+            spending=((f"all {grid.n_components:,} components", budget),),
+        )
+    source = foreseen(lambda: read_regions(regions, user_id=ids, crs=terms.crs), READING)
+    match_crs(source.crs, grid, "the regions", "set theirs, regions.set_crs(...), or give crs=")
+    outlines = (
+        outlines_of(batch, source.crs, grid, terms.bound)
+        for batch in geometry_batches(source, grid, terms.bound)
+    )
+    found = footprint.run(
+        foreseen_items(outlines, READING),
+        grid,
+        terms.bound,
+        budget=budget,
+        neighbours=terms.neighbours,
+        noise=noise,
+        sizes=terms.sizes,
+    )
+    return Release(
+        **statement,
+        counts=found.counts,
+        signed=None if terms.covert else found.signed,
+        sensitivity=sensitivity_factor(terms.neighbours),
+        spending=found.spending,
+        bodies=found.bodies,
+        measurements=None if terms.covert else found.measurements,
+    )
