@@ -44,10 +44,11 @@ system:  ## PostgreSQL with PostGIS for the tests, installed where root may
 demo: $(STAMP)  ## a synthetic city, its exact histogram, a few queries, a picture
 	$(BIN)/dpregions demo --out demo_output
 
-lint: $(STAMP)  ## ruff (lint and format) and mypy
+lint: $(STAMP)  ## ruff (lint and format), mypy, and who may import whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 
 test: lint system  ## everything: lint, all tests, the documentation's code blocks
 	$(BIN)/python -m pytest -n 2 --dist loadfile

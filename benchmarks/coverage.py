@@ -17,7 +17,7 @@ import pandas as pd
 
 from benchmarks.report import Row
 from benchmarks.utility import cabspotting, synthetic_city, tdrive, usual_folder
-from dpregions.study.baselines import ExactData
+from dpregions.planning.exact_data import ExactData
 from dpregions.study.coverage import interval_coverage
 
 LEAST, MOST_NOISY = 0.93, 0.995

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from dpregions import EulerHistogram, Grid
 from dpregions.errors import PrivacyError
 from dpregions.geometry.cells import Selection, signed_table
-from dpregions.intake.regions import Bound, outlines_of
+from dpregions.geometry.outlines import Bound
+from dpregions.intake.regions import outlines_of
 from dpregions.mechanisms.footprint.bodies import Bodies, make_bodies
 from dpregions.mechanisms.footprint.buckets import (
     LIMIT,

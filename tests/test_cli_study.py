@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 import command_line
-from dpregions.study.baselines import LABEL
+from dpregions.planning.exact_data import LABEL
 from dpregions.study.experiments import EXPERIMENTS
 from dpregions.study.harness import METHODS
 

@@ -13,7 +13,8 @@ import shapely
 
 import dpregions as dpr
 from dpregions.geometry.cells import select
-from dpregions.intake.regions import Bound, outlines_of
+from dpregions.geometry.outlines import Bound
+from dpregions.intake.regions import outlines_of
 from dpregions.mechanisms.footprint import mechanism as footprint
 from dpregions.mechanisms.footprint.choice import default_sizes
 from dpregions.privacy.budget import Budget

@@ -21,10 +21,10 @@ from dpregions.planning import plan as planning
 from dpregions.planning import rehearsal
 from dpregions.planning.advice import least_epsilon
 from dpregions.planning.arguments import shown_percent
+from dpregions.planning.exact_data import EulerAnswers, ExactData
 from dpregions.planning.plan import plan, square_grids
 from dpregions.plots.plan import draw_plan
 from dpregions.privacy.budget import Budget
-from dpregions.study.baselines import EulerAnswers, ExactData
 from dpregions.study.harness import errors_by_size, evaluate
 
 SMALL = {"max_diameter": "2km", "n_regions": 2000, "epsilons": 1.0, "methods": "footprint"}

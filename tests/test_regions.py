@@ -24,8 +24,9 @@ from shapely import LineString, MultiPoint, Point, Polygon, box
 import strategies
 from dpregions import EulerHistogram, Grid
 from dpregions.errors import CRSError, DPRegionsError, InputError, InputTypeError
+from dpregions.geometry.outlines import Bound
 from dpregions.intake import regions
-from dpregions.intake.regions import Bound, outlines_of
+from dpregions.intake.regions import outlines_of
 
 GRID = Grid(0, 0, 1, n_rows=4, n_cols=5)
 UTM = Grid(447_000, 4_418_000, 100, n_rows=20, n_cols=20, crs=32650)

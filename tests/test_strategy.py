@@ -11,10 +11,10 @@ from dpregions.mechanisms.footprint import mechanism as footprint
 from dpregions.mechanisms.footprint.catalogue import catalogue
 from dpregions.mechanisms.footprint.choice import choose, default_sizes, workload_sizes
 from dpregions.mechanisms.footprint.levels import Level
+from dpregions.planning.exact_data import EulerAnswers, ExactData
 from dpregions.planning.workload import rectangles, relative_errors
 from dpregions.privacy.budget import Budget
 from dpregions.privacy.seeded import StudyNoise
-from dpregions.study.baselines import EulerAnswers, ExactData
 
 
 def test_footprints_are_joined_only_where_there_are_four_sizes():

@@ -12,7 +12,8 @@ from shapely import box
 
 from dpregions import Grid, synthetic
 from dpregions.errors import InputError
-from dpregions.intake.regions import Outlines
+from dpregions.geometry.outlines import Outlines
+from dpregions.planning.exact_data import ExactData, centroids
 from dpregions.planning.workload import (
     SHARES,
     bootstrap_ratio,
@@ -22,14 +23,7 @@ from dpregions.planning.workload import (
     shape_of,
 )
 from dpregions.privacy.budget import Budget
-from dpregions.study.baselines import (
-    CellSums,
-    ExactData,
-    cell_counts,
-    centroid_points,
-    centroids,
-    corner_histograms,
-)
+from dpregions.study.baselines import CellSums, cell_counts, centroid_points, corner_histograms
 from dpregions.study.harness import BASELINES, METHODS, errors_by_size, evaluate, l1_ratio, ratio
 from watched_noise import NoNoise
 

@@ -13,10 +13,11 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 
 from dpregions import paper
+from dpregions.planning.exact_data import EulerAnswers
 from dpregions.planning.workload import placed, shapes_of_area
 from dpregions.privacy.budget import Budget
 from dpregions.study import measures
-from dpregions.study.baselines import CellSums, EulerAnswers
+from dpregions.study.baselines import CellSums
 from dpregions.study.datasets import (
     CABSPOTTING,
     GEOLIFE,

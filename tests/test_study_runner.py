@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 
 from dpregions.errors import InputError, MissingExtraError
+from dpregions.planning.exact_data import LABEL
 from dpregions.study import figures, runner
 from dpregions.study import folder as study_folder
-from dpregions.study.baselines import LABEL
 from dpregions.study.datasets import CABSPOTTING, GEOLIFE, SYNTHETIC, TDRIVE
 from dpregions.study.experiments import EXPERIMENTS, chosen_experiments
 from dpregions.study.harness import METHODS

@@ -12,10 +12,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from shapely import Point, box
 
 from dpregions import Grid, synthetic
+from dpregions.planning.exact_data import ExactData
 from dpregions.privacy.budget import Budget, scale_for
 from dpregions.privacy.law import pmf, variance
 from dpregions.privacy.seeded import StudyNoise
-from dpregions.study.baselines import ExactData, centroid_points
+from dpregions.study.baselines import centroid_points
 from dpregions.study.harness import BASELINES, METHODS, SIMPLE_BASELINES, best_baseline, evaluate
 from dpregions.study.trees import (
     adaptive_grid,

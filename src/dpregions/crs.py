@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyproj import CRS
 
+    from dpregions.geometry.grid import Grid
+
 
 def utm_zone(lon: float, lat: float) -> int:
     """Return the EPSG code of the WGS 84 / UTM zone of a place."""
@@ -109,3 +111,27 @@ def reproject(coords: NDArray[np.float64], source: CRS, target: CRS) -> NDArray[
             f"{crs_label(source)} cannot be transformed to {crs_label(target)}"
         ) from None
     return np.stack(transformer.transform(coords[:, 0], coords[:, 1]), axis=-1)
+
+
+def match_crs(crs: CRS | None, grid: Grid, what: str, remedy: str) -> None:
+    """Refuse a CRS on one side only, or made for another part of the Earth: nothing would meet.
+
+    It looks at what is declared, never at a record.
+    """
+    if crs is None and grid.crs is None:
+        return
+    if crs is not None and grid.crs is not None:
+        middle = (grid.xmin + grid.xmax) / 2, (grid.ymin + grid.ymax) / 2
+        if is_far(crs, *middle, of=grid.crs):
+            raise CRSError(
+                f"{what} are in {crs_label(crs)}, made for a place far from the grid's area in "
+                f"{crs_label(grid.crs)}: is the area where it should be, lon before lat?"
+            )
+        return
+    if crs is None and grid.crs is not None:
+        raise CRSError(f"{what} carry no CRS, but the grid is in {crs_label(grid.crs)}: {remedy}")
+    assert crs is not None
+    raise CRSError(
+        f"{what} are in {crs_label(crs)}, but the grid has no CRS: "
+        f"give the grid one, Grid(..., crs=...)"
+    )

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.crs import crs_label
+from dpregions.crs import crs_label, match_crs
 from dpregions.geometry.grid import Grid, check_grid
+from dpregions.geometry.outlines import Bound
 from dpregions.intake.arrow import RegionStream, geometry_field, plain_column
 from dpregions.intake.geometries import coordinates, decoded
 from dpregions.intake.ids import IdColumns, one_column, user_numbers
-from dpregions.intake.regions import Bound, match_crs, outlines_of
+from dpregions.intake.regions import outlines_of
 from dpregions.intake.units import UNIT_ATTRIBUTE
 from dpregions.unforeseen import READING, foreseen, foreseen_items
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from dpregions.crs import degrees_remedy
+from dpregions.crs import degrees_remedy, match_crs
 from dpregions.errors import InputError, InputTypeError
 from dpregions.geometry.cells import (
     checked_rectangle,
@@ -27,15 +27,8 @@ from dpregions.geometry.cells import (
     warn_outside,
 )
 from dpregions.geometry.grid import Grid, check_grid
-from dpregions.intake.regions import (
-    Bound,
-    Oversize,
-    check_oversize,
-    geometry_batches,
-    match_crs,
-    outlines_of,
-    read_regions,
-)
+from dpregions.geometry.outlines import Bound, Oversize, check_oversize
+from dpregions.intake.regions import geometry_batches, outlines_of, read_regions
 from dpregions.memory import memory_bytes
 from dpregions.unforeseen import READING, foreseen
 

@@ -101,7 +101,7 @@ def _show_choices(as_json: bool) -> None:
 
 
 def _print_result(made: object, as_json: bool) -> None:
-    from dpregions.study.baselines import LABEL
+    from dpregions.planning.exact_data import LABEL
     from dpregions.study.runner import Made
 
     assert isinstance(made, Made)

@@ -319,7 +319,7 @@ def _query_crs(carried: CRS | None, stated: Any, grid: Grid, *, bare: bool) -> C
         carried, bare = stated, False
     if bare:
         return None
-    from dpregions.intake.regions import match_crs
+    from dpregions.crs import match_crs
 
     match_crs(carried, grid, "the queries", "set theirs, queries.set_crs(...), or give crs=")
     if carried is None or carried.equals(grid.crs, ignore_axis_order=True):

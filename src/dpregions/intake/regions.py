@@ -8,18 +8,16 @@ types, its columns, its CRS, its bound.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.crs import crs_label, is_far, read_crs, reproject
-from dpregions.errors import CRSError, InputError, InputTypeError
+from dpregions.crs import read_crs, reproject
+from dpregions.errors import InputError, InputTypeError
 from dpregions.geometry.grid import Grid
-from dpregions.geometry.lattice import REACH, STEPS
+from dpregions.geometry.outlines import Bound, Outlines
 from dpregions.intake.arrow import (
     GEOMETRY_NAMES,
     RegionStream,
@@ -39,43 +37,6 @@ if TYPE_CHECKING:
 
 BATCH = 1 << 12
 """Regions read at once: what a worker holds beside its histogram, and what a cache holds."""
-
-Oversize = Literal["shrink", "drop"]
-
-
-@dataclass(frozen=True)
-class Bound:
-    """The largest diameter of a region, as the integers that enforce it.
-
-    `k` is ceil(B / d): no region within `steps` lattice steps touches more than 2k+1 doubled
-    rows and 2k+1 doubled columns.
-    """
-
-    k: int
-    steps: int
-    drop: bool
-
-    @classmethod
-    def of(cls, grid: Grid, max_diameter: float | str, oversize: Oversize) -> Bound:
-        """Return the bound that `max_diameter` sets on a grid."""
-        check_oversize(oversize)
-        cells = grid.in_cells(max_diameter, "max_diameter")
-        steps = math.floor(min(cells, Fraction(REACH)) * STEPS)
-        return cls(grid.cells_spanned(max_diameter), steps, oversize == "drop")
-
-
-def check_oversize(oversize: object) -> None:
-    """Refuse an unknown way with regions that are too long."""
-    if oversize not in ("shrink", "drop"):
-        raise InputError(f"oversize={oversize!r} is unknown: use 'shrink' or 'drop'")
-
-
-@dataclass(frozen=True, repr=False)
-class Outlines:
-    """Convex bodies as ragged integer outlines, in lattice steps from the grid's corner."""
-
-    xy: NDArray[np.int64]
-    offsets: NDArray[np.int64]
 
 
 class RegionTable:
@@ -155,30 +116,6 @@ def outlines_of(
         coords, starts, grid.xmin, grid.ymin, grid.cell_size, *grid.shape, steps, drop
     )
     return Outlines(xy, offsets)
-
-
-def match_crs(crs: CRS | None, grid: Grid, what: str, remedy: str) -> None:
-    """Refuse a CRS on one side only, or made for another part of the Earth: nothing would meet.
-
-    It looks at what is declared, never at a record.
-    """
-    if crs is None and grid.crs is None:
-        return
-    if crs is not None and grid.crs is not None:
-        middle = (grid.xmin + grid.xmax) / 2, (grid.ymin + grid.ymax) / 2
-        if is_far(crs, *middle, of=grid.crs):
-            raise CRSError(
-                f"{what} are in {crs_label(crs)}, made for a place far from the grid's area in "
-                f"{crs_label(grid.crs)}: is the area where it should be, lon before lat?"
-            )
-        return
-    if crs is None and grid.crs is not None:
-        raise CRSError(f"{what} carry no CRS, but the grid is in {crs_label(grid.crs)}: {remedy}")
-    assert crs is not None
-    raise CRSError(
-        f"{what} are in {crs_label(crs)}, but the grid has no CRS: "
-        f"give the grid one, Grid(..., crs=...)"
-    )
 
 
 def _one_row_a_user(

@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 
 from dpregions import paper, synthetic
 from dpregions.errors import PrivacyError
-from dpregions.intake.regions import Bound, Outlines
+from dpregions.geometry.outlines import Bound, Outlines
 from dpregions.mechanisms.footprint import mechanism as footprint
 from dpregions.mechanisms.footprint.buckets import Buckets, Footprints
 from dpregions.mechanisms.footprint.expectation import expected_buckets
 from dpregions.mechanisms.footprint.levels import Hierarchy, combine, covert_fit
+from dpregions.planning.exact_data import EulerAnswers, ExactData
 from dpregions.planning.workload import placements, relative_errors
 from dpregions.privacy.budget import Budget, Neighbours, euler_sensitivity, scale_for
 from dpregions.privacy.seeded import StudyNoise
-from dpregions.study.baselines import EulerAnswers, ExactData
 
 if TYPE_CHECKING:
     from dpregions.geometry.grid import Grid

@@ -17,7 +17,8 @@ import numpy as np
 from dpregions.euler import EulerHistogram
 from dpregions.geometry.grid import Grid
 from dpregions.geometry.lattice import STEPS
-from dpregions.intake.regions import Bound, outlines_of
+from dpregions.geometry.outlines import Bound
+from dpregions.intake.regions import outlines_of
 from dpregions.mechanisms.footprint.bodies import Bodies
 from dpregions.mechanisms.footprint.buckets import Buckets, Footprints
 from dpregions.mechanisms.footprint.catalogue import Catalogue, catalogue

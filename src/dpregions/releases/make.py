@@ -14,19 +14,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpregions import paper
-from dpregions.crs import unit_label
+from dpregions.crs import match_crs, unit_label
 from dpregions.errors import GridError, InputError, PrivacyError, SettingWarning
 from dpregions.euler import EulerHistogram
 from dpregions.geometry.grid import Grid, check_grid, size_in_words
+from dpregions.geometry.outlines import Bound, Oversize
 from dpregions.intake.arrow import with_schema
-from dpregions.intake.regions import (
-    Bound,
-    Oversize,
-    geometry_batches,
-    match_crs,
-    outlines_of,
-    read_regions,
-)
+from dpregions.intake.regions import geometry_batches, outlines_of, read_regions
 from dpregions.intake.units import mark_of, protected
 from dpregions.mechanisms.footprint import mechanism as footprint
 from dpregions.mechanisms.footprint.choice import workload_sizes

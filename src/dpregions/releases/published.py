@@ -16,9 +16,7 @@ from dpregions.crs import unit_label
 from dpregions.errors import InputError, PrivacyError
 from dpregions.geometry.cells import Selection, select, signed_sums, signed_table
 from dpregions.geometry.grid import Grid, Kind
-from dpregions.intake.regions import (
-    Oversize,
-)
+from dpregions.geometry.outlines import Oversize
 from dpregions.mechanisms.footprint import mechanism as footprint
 from dpregions.mechanisms.footprint.mechanism import Measurements
 from dpregions.privacy.budget import (

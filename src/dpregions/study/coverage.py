@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.mechanisms.footprint import mechanism as footprint
+from dpregions.planning.exact_data import LABEL, EulerAnswers, ExactData
 from dpregions.planning.workload import SHARES, rectangles
 from dpregions.privacy.budget import Budget, BudgetLike
 from dpregions.privacy.seeded import StudyNoise
-from dpregions.study.baselines import LABEL, EulerAnswers, ExactData
 
 if TYPE_CHECKING:
     import pandas as pd

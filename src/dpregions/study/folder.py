@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dpregions._version import __version__
 from dpregions.atomic_files import SECRET, replacing
 from dpregions.errors import InputError
-from dpregions.study.baselines import LABEL
+from dpregions.planning.exact_data import LABEL
 from dpregions.study.datasets import DATASETS, MAX_DIAMETER, DataSet
 from dpregions.study.measures import PLACEMENTS
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from dpregions import paper
 from dpregions.mechanisms.footprint import mechanism as footprint
+from dpregions.planning.exact_data import LABEL, Answering, EulerAnswers, ExactData
 from dpregions.planning.workload import (
     SHARES,
     Ratio,
@@ -23,15 +24,7 @@ from dpregions.planning.workload import (
 )
 from dpregions.privacy.budget import Budget, BudgetLike, Neighbours, NoiseSource, euler_sensitivity
 from dpregions.privacy.seeded import StudyNoise
-from dpregions.study.baselines import (
-    LABEL,
-    Answering,
-    EulerAnswers,
-    ExactData,
-    cell_counts,
-    centroid_points,
-    corner_histograms,
-)
+from dpregions.study.baselines import cell_counts, centroid_points, corner_histograms
 from dpregions.study.trees import adaptive_grid, quadtree
 
 if TYPE_CHECKING:

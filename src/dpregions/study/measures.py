@@ -19,6 +19,7 @@ import numpy as np
 
 from dpregions import paper
 from dpregions.atomic_files import SECRET, replacing
+from dpregions.planning.exact_data import Answering, EulerAnswers, ExactData
 from dpregions.planning.workload import (
     l1_distance,
     placed,
@@ -29,7 +30,6 @@ from dpregions.planning.workload import (
 )
 from dpregions.privacy.budget import Budget, NoiseSource, euler_sensitivity
 from dpregions.privacy.seeded import StudyNoise
-from dpregions.study.baselines import Answering, EulerAnswers, ExactData
 from dpregions.study.datasets import MAX_DIAMETER, DataSet, Setting, exact_data
 from dpregions.study.harness import METHODS, Method
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpregions.study.baselines import LABEL
+from dpregions.planning.exact_data import LABEL
 from dpregions.study.charts import STYLES, label_of, title_of
 from dpregions.study.words import words_of
 

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpregions.planning.exact_data import ExactData
 from dpregions.privacy.budget import Budget, Neighbours, NoiseSource, sensitivity_factor
-from dpregions.study.baselines import CellSums, ExactData
+from dpregions.study.baselines import CellSums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

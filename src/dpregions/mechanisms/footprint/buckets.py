@@ -19,7 +19,7 @@ from dpregions.errors import PrivacyError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dpregions.intake.regions import Outlines
+    from dpregions.geometry.outlines import Outlines
     from dpregions.mechanisms.footprint.catalogue import Catalogue
 
 Alphabet = Literal["sizes", "patterns"]

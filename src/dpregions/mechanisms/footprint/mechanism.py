@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dpregions.geometry.grid import Grid
-    from dpregions.intake.regions import Bound, Outlines
+    from dpregions.geometry.outlines import Bound, Outlines
     from dpregions.mechanisms.footprint.catalogue import Catalogue
 
 LEAST_TOTAL, MOST_TOTAL = Fraction(1, 50), Fraction(1, 4)

@@ -1,0 +1,58 @@
+"""Bodies as convex outlines in integers, and the bound on their diameter.
+
+Owns the bound as the integers that enforce it, so that sensitivity follows from what is checked.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from dpregions.errors import InputError
+from dpregions.geometry.lattice import REACH, STEPS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dpregions.geometry.grid import Grid
+
+Oversize = Literal["shrink", "drop"]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The largest diameter of a region, as the integers that enforce it.
+
+    `k` is ceil(B / d): no region within `steps` lattice steps touches more than 2k+1 doubled
+    rows and 2k+1 doubled columns.
+    """
+
+    k: int
+    steps: int
+    drop: bool
+
+    @classmethod
+    def of(cls, grid: Grid, max_diameter: float | str, oversize: Oversize) -> Bound:
+        """Return the bound that `max_diameter` sets on a grid."""
+        check_oversize(oversize)
+        cells = grid.in_cells(max_diameter, "max_diameter")
+        steps = math.floor(min(cells, Fraction(REACH)) * STEPS)
+        return cls(grid.cells_spanned(max_diameter), steps, oversize == "drop")
+
+
+def check_oversize(oversize: object) -> None:
+    """Refuse an unknown way with regions that are too long."""
+    if oversize not in ("shrink", "drop"):
+        raise InputError(f"oversize={oversize!r} is unknown: use 'shrink' or 'drop'")
+
+
+@dataclass(frozen=True, repr=False)
+class Outlines:
+    """Convex bodies as ragged integer outlines, in lattice steps from the grid's corner."""
+
+    xy: NDArray[np.int64]
+    offsets: NDArray[np.int64]
