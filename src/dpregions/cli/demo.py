@@ -1,4 +1,4 @@
-"""`dpregions demo`: tells the story of `demo.py` on the screen, or its end as JSON."""
+"""`dpregions demo`: tells the story of `cli/story.py` on the screen, or its end as JSON."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ Owns what a table of fixes becomes. A region depends on its own user's fixes alo
 their order; which rows are one user's is the rule of `ids.py`. Rows that cannot be used (NaN, no
 user, latitude 400) count for nothing, silently, be they all there are: what is refused is about
 the call and the types of columns, and no message holds a number of fixes or users. The loops are
-in `_density.py`; files are read by `io/traces.py`.
+in `density.py`; files are read by `io/traces.py`.
 """
 
 from __future__ import annotations

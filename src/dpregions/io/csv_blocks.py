@@ -3,7 +3,7 @@
 Owns the framing: the first line's names decide how many fields a record has, one with more or
 fewer is left out by itself, and no record is cut by a block's end, however long it is. Only
 broken framing is refused (quotes or compression that do not end), without a word of the file.
-The loops are in `_csv_frames.py`.
+The loops are in `io/csv_frames.py`.
 """
 
 from __future__ import annotations
