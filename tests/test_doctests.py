@@ -10,21 +10,21 @@ from pathlib import Path
 import pytest
 
 MODULES = {
-    "bounds": 2,
-    "consistency": 1,
+    "mechanisms.paper.bounds": 2,
+    "mechanisms.paper.consistency": 1,
     "curator": 5,
     "euler": 5,
-    "grid": 6,
+    "geometry.grid": 6,
     "io.sources": 5,
-    "isotonic": 2,
+    "mechanisms.paper.isotonic": 2,
     "lengths": 0,
-    "noise_law": 1,
+    "privacy.law": 1,
     "paper": 1,
-    "planning": 2,
-    "planning_advice": 1,
-    "planning_input": 1,
-    "privacy": 2,
-    "releasing": 4,
+    "planning.plan": 2,
+    "planning.advice": 1,
+    "planning.arguments": 1,
+    "privacy.budget": 2,
+    "releases.make": 4,
     "synthetic": 2,
 }
 """The modules, each with how many examples it has at least."""
