@@ -32,6 +32,7 @@ from hypothesis import strategies as st
 
 import dpregions as dpr
 from dpregions import EulerHistogram
+from dpregions.intake.arrow import RegionStream
 from dpregions.intake.ids import IdColumns
 
 GRID = dpr.Grid(0, 0, 1, n_rows=6, n_cols=6)
@@ -308,7 +309,7 @@ def counts(reader, folder, rows):
     source = reader(folder, ids, shapes)
     own_ids = reader is wkb_and_ids or isinstance(source, list)
     options = {"user_id": ids if own_ids else "user_id"}
-    if isinstance(source, dpr.arrow_regions.RegionStream) and source.crs is not None:
+    if isinstance(source, RegionStream) and source.crs is not None:
         return EulerHistogram.from_regions(source, IN_DEGREES, **options).counts
     return EulerHistogram.from_regions(source, GRID, **options).counts
 
