@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from tests.oracle_lp import solve
+from tests.support.oracle_lp import solve
 
 from benchmarks.report import Row, best_of, show
 from dpregions.mechanisms.paper.isotonic import fit_l1, fit_linf

@@ -31,7 +31,7 @@ def postgis() -> Iterator[str]:
     """The URL of a PostgreSQL server with PostGIS, started for the tests and stopped after."""
     import psycopg
 
-    import postgis_server
+    from support import postgis_server
 
     binaries = postgis_server.binaries()
     if binaries is None:
@@ -53,7 +53,7 @@ def ledger(tmp_path: Path) -> Ledger:
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> tuple[Release, Path]:
     """A private release by footprints, and its file."""
-    from release_files import made
+    from support.release_files import made
 
     path = tmp_path_factory.mktemp("good") / "good.parquet"
     release = made(private=True)

@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shapely import LineString, Point, Polygon, box
 
-import oracle
-import strategies
 from dpregions import EulerHistogram, Grid
 from dpregions.errors import InputError, InputTypeError
 from dpregions.intake import regions
+from support import oracle, strategies
 
 GRID = Grid(0, 0, 1, n_rows=3, n_cols=3)
 

@@ -18,7 +18,7 @@ from dpregions.errors import GridError, InputError, PrivacyError, ReleaseFileErr
 from dpregions.mechanisms.footprint import bodies
 from dpregions.mechanisms.footprint.choice import n_affordable
 from dpregions.releases import columns as release_columns
-from release_files import GRID, assert_same, forged, made
+from support.release_files import GRID, assert_same, forged, made
 
 # What a process may use
 

@@ -1,0 +1,433 @@
+"""Exports: read back with other tools, they are the release, at its place, with its statement."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import sys
+from contextlib import closing, contextmanager
+
+import geopandas
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pyogrio
+import pyproj
+import pytest
+import rasterio
+import shapely
+
+import dpregions as dpr
+from dpregions import atomic_files as whole_files
+from dpregions.errors import (
+    CRSError,
+    InputError,
+    InputTypeError,
+    MissingExtraError,
+    PrivacyError,
+    SettingWarning,
+)
+from dpregions.io.exports import STATEMENT_KEY, export, written_crs
+from support.handmade import published
+
+VECTOR = (".gpkg", ".parquet", ".fgb", ".geojson")
+IN_THE_GRIDS_CRS = VECTOR[:3]
+SUFFIXES = (*VECTOR, ".tif")
+KINDS = ("faces", "edges", "vertices")
+
+UTM = dpr.Grid(490_000.5, 5_361_875.25, 1000, n_rows=3, n_cols=5, crs=32632)
+NORTHING_FIRST = dpr.Grid(4_000_000, 2_900_000, 250, n_rows=4, n_cols=2, crs=3035)
+OWN = dpr.Grid(-70.3, 12.1, 0.7, n_rows=2, n_cols=4, crs="+proj=laea +lat_0=10 +lon_0=20")
+FEET = dpr.Grid(980_000, 190_000, 500, n_rows=2, n_cols=3, crs=2263)
+PLANE = dpr.Grid(0.1, -3, 0.1, n_rows=5, n_cols=3)
+GRIDS = [UTM, NORTHING_FIRST, OWN, FEET, PLANE]
+GRID_NAMES = ["utm", "northing-first", "own", "feet", "plane"]
+FULL = "File too large|could not be written"
+DERIVED = "+proj=ob_tran +o_proj=moll +o_lat_p=45 +o_lon_p=-100"
+
+
+def read(path, layer=None) -> geopandas.GeoDataFrame:
+    if path.suffix == ".parquet":
+        return geopandas.read_parquet(path)
+    return pyogrio.read_dataframe(path, layer=layer)
+
+
+def read_components(path) -> geopandas.GeoDataFrame:
+    if path.suffix == ".gpkg":
+        layers = [read(path, layer) for layer in KINDS]
+        return pd.concat(layers, ignore_index=True)
+    return read(path)
+
+
+def statement_in(path, layer) -> str:
+    if path.suffix == ".tif":
+        with rasterio.open(path) as raster:
+            return raster.tags()["TIFFTAG_IMAGEDESCRIPTION"]
+    if path.suffix == ".parquet":
+        return pq.read_schema(path).metadata[STATEMENT_KEY].decode()
+    return pyogrio.read_info(path, layer=layer)["layer_metadata"]["DESCRIPTION"]
+
+
+@pytest.mark.parametrize("suffix", VECTOR)
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_read_back_is_what_was_published(tmp_path, kind, suffix):
+    release, path = published(UTM), tmp_path / f"out{suffix}"
+    export(release, path, kind)
+    found = read(path)
+    assert list(found.columns) == ["kind", "sign", "row", "col", "count", "estimate", "geometry"]
+    row, col = found["row"].to_numpy(), found["col"].to_numpy()
+    odd = {"faces": 0, "edges": 1, "vertices": 2}[kind]
+    expected = {(i, j) for i, j in np.ndindex(UTM.doubled_shape) if i % 2 + j % 2 == odd}
+    assert set(zip(row, col, strict=True)) == expected and len(found) == len(expected)
+    assert (found["count"] == release.counts[row, col]).all()
+    assert (found["estimate"] == release.signed[row, col]).all()
+    assert set(found["sign"]) == {-1 if kind == "edges" else 1}
+    assert set(found["kind"]) == {{"faces": "face", "edges": "edge", "vertices": "vertex"}[kind]}
+    shape = {"faces": "Polygon", "edges": "LineString", "vertices": "Point"}[kind]
+    assert set(found.geom_type) == {shape}
+
+
+@pytest.mark.parametrize("grid", GRIDS, ids=GRID_NAMES)
+@pytest.mark.parametrize("suffix", IN_THE_GRIDS_CRS)
+def test_each_face_lies_where_the_release_counts_it(tmp_path, suffix, grid):
+    release, path = published(grid), tmp_path / f"out{suffix}"
+    export(release, path, "faces")
+    faces = read(path)
+    assert len(faces) == grid.n_rows * grid.n_cols
+    # The query is the polygon as the file has it: place, order and CRS all have to be right.
+    assert (release.count(faces) == faces["count"]).all()
+    assert tuple(faces.total_bounds) == grid.bounds
+    assert faces.crs == grid.crs
+
+
+@pytest.mark.parametrize("grid", GRIDS, ids=GRID_NAMES)
+@pytest.mark.parametrize("suffix", IN_THE_GRIDS_CRS)
+def test_any_rectangle_can_be_counted_in_the_file_alone(tmp_path, suffix, grid):
+    release, path = published(grid), tmp_path / f"out{suffix}"
+    export(release, path)
+    components = read_components(path)
+    x, y = (components.centroid.get_coordinates()[axis].to_numpy() for axis in "xy")
+    signed = (components["sign"] * components["count"]).to_numpy()
+    margin = 0.01 * grid.cell_size
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        row0, row1 = np.sort(rng.integers(grid.n_rows, size=2))
+        col0, col1 = np.sort(rng.integers(grid.n_cols, size=2))
+        x0, y0, x1, y1 = grid.cell_bounds(row0, row1, col0, col1)
+        inside = (x > x0 + margin) & (x < x1 - margin) & (y > y0 + margin) & (y < y1 - margin)
+        assert signed[inside].sum() == release.count(x0, y0, x1, y1)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_by_default_a_file_holds_all_it_can(tmp_path, suffix):
+    path = tmp_path / f"out{suffix}"
+    export(published(UTM), path)
+    if suffix == ".tif":
+        with rasterio.open(path) as raster:
+            assert raster.shape == UTM.shape
+        return
+    kinds = read_components(path)["kind"].value_counts()
+    assert kinds.to_dict() == {"face": 15, "edge": 22, "vertex": 8}
+
+
+def test_a_geopackage_has_a_layer_a_kind(tmp_path):
+    path = tmp_path / "out.gpkg"
+    export(published(UTM), path)
+    layers = dict(pyogrio.list_layers(path))
+    assert layers == {"faces": "Polygon", "edges": "LineString", "vertices": "Point"}
+
+
+@pytest.mark.filterwarnings("ignore:Use `@` matmul:PendingDeprecationWarning")
+@pytest.mark.parametrize("grid", GRIDS, ids=GRID_NAMES)
+def test_the_raster_has_each_cells_count_at_the_cells_centre(tmp_path, grid):
+    release, path = published(grid), tmp_path / "out.tif"
+    export(release, path)
+    cells = [grid.cell_bounds(r, r, c, c) for r, c in np.ndindex(grid.shape)]
+    with rasterio.open(path) as raster:
+        centres = [((x0 + x1) / 2, (y0 + y1) / 2) for x0, y0, x1, y1 in cells]
+        found = [int(value[0]) for value in raster.sample(centres)]
+        assert raster.transform.e < 0 < raster.transform.a  # north up
+        assert tuple(raster.bounds) == pytest.approx(grid.bounds, rel=1e-15)
+        assert (raster.count, raster.nodata, raster.dtypes) == (1, None, ("int32",))
+        assert raster.tags(ns="IMAGE_STRUCTURE")["LAYOUT"] == "COG"
+        crs = None if raster.crs is None else pyproj.CRS.from_wkt(raster.crs.to_wkt())
+    assert found == [release.count(*cell) for cell in cells]
+    assert crs == grid.crs
+    assert sorted(os.listdir(tmp_path)) == ["out.tif"]
+
+
+def test_a_rasters_overviews_hold_published_counts_only(tmp_path):
+    grid = dpr.Grid(0, 0, 1, n_rows=520, n_cols=700, crs=32632)
+    release, path = published(grid), tmp_path / "out.tif"
+    export(release, path)
+    with rasterio.open(path) as raster:
+        assert raster.overviews(1) == [2]
+        small = raster.read(1, out_shape=(260, 350))
+    assert np.isin(small, release.counts[::2, ::2]).all()
+
+
+def test_a_raster_holds_counts_beyond_32_bits(tmp_path):
+    release, path = published(UTM, start=2**40), tmp_path / "out.tif"
+    export(release, path)
+    with rasterio.open(path) as raster:
+        assert (raster.read(1) == release.counts[::2, ::2][::-1]).all()
+
+
+def test_geojson_is_in_degrees_at_the_right_place(tmp_path):
+    grid = dpr.Grid.around(9.0, 48.5, side="3km", cell_size="1km")
+    release, path = published(grid), tmp_path / "out.geojson"
+    export(release, path, "faces")
+    plain = json.loads(path.read_text())
+    assert plain["type"] == "FeatureCollection" and "crs" not in plain
+    shapes = [shapely.geometry.shape(feature["geometry"]) for feature in plain["features"]]
+    assert all(shape.exterior.is_ccw for shape in shapes)
+    middle = [shape.contains(shapely.Point(9.0, 48.5)) for shape in shapes]
+    counts = [feature["properties"]["count"] for feature in plain["features"]]
+    assert [count for count, here in zip(counts, middle, strict=True) if here] == [
+        release.count(*grid.cell_bounds(1, 1, 1, 1))
+    ]
+    back = read(path).to_crs(grid.crs)
+    expected = grid.to_geodataframe("faces")
+    assert back.geometry.hausdorff_distance(expected.geometry).max() < 0.02  # 7 decimals
+
+
+@pytest.fixture(scope="module")
+def city_release():
+    regions = dpr.synthetic.regions(800)
+    return dpr.release(regions, dpr.synthetic.grid(), epsilon=1, max_diameter="2km")
+
+
+@pytest.mark.parametrize("suffix", VECTOR)
+def test_the_regions_of_a_file_have_exactly_the_published_histogram(tmp_path, suffix, city_release):
+    path = tmp_path / f"out{suffix}"
+    export(city_release, path, "regions")
+    found = read(path)
+    assert set(found.geom_type) == {"Polygon"}
+    assert len(found) == len(city_release.to_regions())
+    rebuilt = dpr.EulerHistogram.from_regions(found, city_release.grid, user_id=None)
+    assert (rebuilt.counts == city_release.counts).all()
+
+
+def test_regions_in_degrees_stay_within_half_a_lattice_step_in_cells_of_2_m(tmp_path):
+    grid = dpr.Grid.around(9.0, 48.5, side="24m", cell_size="2m")
+    x, y = np.random.default_rng(0).uniform(0, 20, (2, 300)) + np.array([[grid.xmin], [grid.ymin]])
+    regions = geopandas.GeoSeries(shapely.box(x, y, x + 2, y + 2), crs=grid.crs)
+    release = dpr.release(regions, grid, epsilon=1, max_diameter=4, user_id=None)
+    path = tmp_path / "out.geojson"
+    export(release, path, "regions")
+    found = read(path)
+    moved = found.to_crs(grid.crs).hausdorff_distance(release.to_regions())
+    assert moved.max() < grid.cell_size / 2**21
+    rebuilt = dpr.EulerHistogram.from_regions(found, grid, user_id=None)
+    assert (rebuilt.counts == release.counts).all()
+
+
+@pytest.mark.parametrize("suffix", VECTOR)
+def test_no_regions_are_an_empty_layer_of_polygons(tmp_path, suffix):
+    nobody = geopandas.GeoDataFrame({"user_id": [1]}, geometry=[None], crs=UTM.crs)
+    path = tmp_path / f"out{suffix}"
+    with pytest.warns(SettingWarning):  # no noise at all, so that nobody is counted
+        empty = dpr.release(nobody, UTM, epsilon=10**9, max_diameter=2000)
+    export(empty, path, "regions")
+    assert len(read(path)) == 0
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_grid_of_one_cell_has_no_edges_to_export(tmp_path, suffix):
+    grid = dpr.Grid(500_000, 5_000_000, 1000, n_rows=1, n_cols=1, crs=32632)
+    path = tmp_path / f"out{suffix}"
+    export(published(grid), path)
+    if suffix != ".tif":
+        assert read_components(path)["kind"].tolist() == ["face"]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("private", [True, False])
+def test_every_file_carries_the_privacy_statement(tmp_path, suffix, private):
+    release, path = published(UTM, private=private), tmp_path / f"out{suffix}"
+    export(release, path, "faces")
+    said = statement_in(path, "faces")
+    assert said.startswith(release.describe())
+    assert "do not add up" in said
+    assert ("NOT PRIVATE" in said) != private
+
+
+def test_every_layer_of_a_geopackage_carries_the_statement_for_tools_without_gdal(tmp_path):
+    release, path = published(UTM), tmp_path / "out.gpkg"
+    export(release, path)
+    connection = sqlite3.connect(path)
+    try:
+        rows = connection.execute("select table_name, description from gpkg_contents").fetchall()
+    finally:
+        connection.close()
+    assert {name for name, _ in rows} == set(KINDS)
+    assert all(said.startswith(release.describe()) for _, said in rows)
+
+
+@pytest.mark.parametrize("suffix", VECTOR)
+def test_a_covert_release_has_no_estimates_in_any_file(tmp_path, suffix):
+    path = tmp_path / f"out{suffix}"
+    export(published(UTM, covert=True), path)
+    assert "estimate" not in read_components(path).columns
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_what_is_exact_is_refused_and_nothing_is_written(tmp_path, suffix):
+    exact = dpr.EulerHistogram(UTM, published(UTM).counts)
+    for secret in (exact, exact.counts, UTM.to_geodataframe()):
+        with pytest.raises(InputTypeError, match="only a Release can be exported"):
+            export(secret, tmp_path / f"out{suffix}")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("suffix", [".gpkg", ".tif"])
+def test_a_failed_write_keeps_the_old_file_and_leaves_nothing(tmp_path, monkeypatch, suffix):
+    path = tmp_path / f"out{suffix}"
+    path.write_text("old")
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(whole_files.os, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        export(published(UTM), path)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_a_writer_that_fails_half_way_leaves_no_side_files(tmp_path, monkeypatch):
+    path = tmp_path / "out.gpkg"
+    export(published(UTM), path)
+    before = path.read_bytes()
+    write = pyogrio.write_dataframe
+
+    def write_and_fail(frame, part, **options):
+        write(frame, part, **options)
+        part.with_name(f"{part.name}-journal").write_text("half")
+        raise pyogrio.errors.DataSourceError("disk full")
+
+    monkeypatch.setattr(pyogrio, "write_dataframe", write_and_fail)
+    with pytest.raises(OSError, match="could not be written as GPKG: is the disk full"):
+        export(published(UTM, start=7), path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_disk_that_fills_up_is_an_error_at_every_byte(tmp_path, suffix):
+    """GDAL itself says nothing where the last bytes of a file find no room."""
+    path = tmp_path / f"out{suffix}"
+    export(published(UTM), path)
+    size = path.stat().st_size
+    for missing in (1, 100, size // 10, size // 2, size - 1):
+        path.write_text("old")
+        with file_size_limit(size - missing), pytest.raises(OSError, match=FULL):
+            export(published(UTM), path)
+        assert path.read_text() == "old"
+        assert os.listdir(tmp_path) == [path.name]
+
+
+@contextmanager
+def file_size_limit(n_bytes):
+    """Make writing beyond so many bytes fail, as on a full disk."""
+    resource = pytest.importorskip("resource")
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, usual[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_an_old_file_is_replaced_not_added_to(tmp_path, suffix):
+    path = tmp_path / f"out{suffix}"
+    export(published(NORTHING_FIRST), path)
+    export(published(UTM), path, "faces")
+    if suffix == ".tif":
+        with rasterio.open(path) as raster:
+            assert raster.shape == UTM.shape
+    else:
+        assert len(pyogrio.list_layers(path) if suffix == ".gpkg" else [1]) == 1
+        assert len(read(path)) == 15
+    assert path.stat().st_mode & 0o444 == 0o444 & ~current_umask()
+
+
+@pytest.mark.parametrize("mode", ["wal", "delete"])
+def test_a_geopackage_that_is_open_elsewhere_is_not_replaced(tmp_path, mode):
+    path = tmp_path / "out.gpkg"
+    export(published(UTM), path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute(f"PRAGMA journal_mode = {mode}")
+        other.execute("BEGIN")
+        other.execute("CREATE TABLE layer_styles (style TEXT)")
+        before = path.read_bytes()
+        with pytest.raises(InputError, match="open in another program: close it"):
+            export(published(UTM), path, "faces")
+        assert path.read_bytes() == before
+
+
+def current_umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "words"),
+    [
+        ("out.shp", None, "the suffix '.shp' tells no format; use .gpkg"),
+        ("out", None, "the suffix '' tells no format"),
+        ("nowhere/out.gpkg", None, "there is no folder"),
+        (".", None, "is a folder"),
+        ("out.gpkg", "cells", "what='cells' is unknown"),
+        ("out.tif", "edges", "cannot hold edges"),
+        ("out.tif", "regions", "cannot hold regions"),
+    ],
+)
+def test_wrong_arguments_are_refused_with_the_remedy(tmp_path, name, what, words):
+    with pytest.raises(InputError, match=words):
+        export(published(UTM), tmp_path / name, what)
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_suffix_may_be_in_capitals(tmp_path):
+    export(published(UTM), tmp_path / "OUT.GPKG", "faces")
+    assert len(read(tmp_path / "OUT.GPKG")) == 15
+
+
+def test_the_papers_method_has_no_regions_to_export(tmp_path):
+    with pytest.raises(PrivacyError, match="histogram of no set of"):
+        export(published(UTM, method="paper"), tmp_path / "out.gpkg", "regions")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("crs", [None, 'LOCAL_CS["plan",UNIT["metre",1]]'])
+def test_geojson_without_a_place_on_earth_is_refused(tmp_path, crs):
+    grid = dpr.Grid(0, 0, 1, n_rows=2, n_cols=2, crs=crs)
+    with pytest.raises(CRSError, match=r"WGS 84 .* export to \.gpkg"):
+        export(published(grid), tmp_path / "out.geojson")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_crs_that_a_geotiff_cannot_hold_is_refused(tmp_path):
+    grid = dpr.Grid(0, 0, 1000, n_rows=2, n_cols=2, crs=DERIVED)
+    with pytest.raises(CRSError, match="no words for the CRS"):
+        export(published(grid), tmp_path / "out.tif")
+    assert os.listdir(tmp_path) == []
+    export(published(grid), tmp_path / "out.gpkg")
+    assert read(tmp_path / "out.gpkg", "faces").crs == grid.crs
+
+
+def test_without_rasterio_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rasterio", None)
+    with pytest.raises(MissingExtraError, match=r"dpregions\[raster\]"):
+        export(published(UTM), tmp_path / "out.tif")
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_crs_of_a_file_can_be_told_beforehand(tmp_path):
+    assert written_crs(UTM, tmp_path / "out.gpkg") == "EPSG:32632"
+    assert written_crs(UTM, tmp_path / "out.geojson") == "EPSG:4326"
+    assert written_crs(PLANE, tmp_path / "out.tif") == "none"

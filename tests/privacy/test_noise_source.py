@@ -1,0 +1,231 @@
+"""The noise of a release is what OpenDP returned for the exact counts, and nothing else is random.
+
+Three proofs, for both methods, with a ledger and without: every number that was measured went to
+OpenDP, and its answer is what the release holds; with known answers in OpenDP's place, and all
+other sources of chance closed, the whole release is the same in any process; with OpenDP's own
+answers it differs, also where clock, process number and hash seed are the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import NamedTuple
+
+import numpy as np
+import opendp.core
+import pytest
+
+import dpregions as dpr
+from dpregions.euler import EulerHistogram
+from dpregions.mechanisms.footprint import mechanism as footprint
+from dpregions.mechanisms.footprint.levels import MIX
+from dpregions.privacy import budget as privacy
+from dpregions.privacy.budget import SystemNoise
+from dpregions.privacy.ledger import MeteredNoise
+from dpregions.releases import make as releasing
+from dpregions.releases.published import METHODS
+from support.small_releases import GRID, town
+
+NEIGHBOURS = ("add-remove", "replace-one")
+PAID = (False, True)
+
+
+class Call(NamedTuple):
+    """One use of OpenDP's mechanism."""
+
+    given: list[int]
+    answer: list[int]
+    measurement: opendp.core.Measurement
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """What OpenDP was given and what it answered, call by call."""
+    noted = []
+    invoke = opendp.core.measurement_invoke
+
+    def note(measurement, values):
+        answer = invoke(measurement, values)
+        noted.append(Call(list(values), list(answer), measurement))
+        return answer
+
+    monkeypatch.setattr(opendp.core, "measurement_invoke", note)
+    return noted
+
+
+def publish(ledger, paid, **changes):
+    """Release a small town, paid from a ledger or not."""
+    arguments = {"epsilon": 1, "max_diameter": 2} | changes
+    if paid:
+        ledger.create("town", 1, neighbours=changes.get("neighbours", "add-remove"))
+        arguments |= {"ledger": ledger, "dataset": "town"}
+    return dpr.release(town(), GRID, **arguments)
+
+
+def assert_calibrated(calls, release):
+    """OpenDP's own account of each call is the share of epsilon that the release states."""
+    stated = [float(share) for _, share in release.spending]
+    assert [call.measurement.map(release.sensitivity) for call in calls] == pytest.approx(
+        stated, rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("paid", PAID)
+def test_the_papers_release_is_opendps_answer_to_every_exact_count(ledger, calls, neighbours, paid):
+    made = publish(ledger, paid, method="paper", neighbours=neighbours)
+    exact = EulerHistogram.from_regions(town(), GRID, max_diameter=2).counts
+    assert np.count_nonzero(exact) and not exact.all()
+    (call,) = calls
+    assert call.given == exact.ravel().tolist()
+    assert call.answer == made.signed.ravel().tolist()
+    assert made.private
+    assert_calibrated(calls, made)
+
+
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("paid", PAID)
+def test_a_release_by_footprints_holds_opendps_answers_to_every_level(
+    ledger, calls, monkeypatch, neighbours, paid
+):
+    measure, seen = footprint.measure, []
+
+    def note(tree, exact, *others):
+        seen.append((tree, exact.copy()))
+        return measure(tree, exact, *others)
+
+    monkeypatch.setattr(footprint, "measure", note)
+    made = publish(ledger, paid, neighbours=neighbours)
+    ((tree, exact),) = seen
+    held = dict(enumerate(made.measurements.measured.values))
+    held[MIX] = made.measurements.measured.mix
+    held = {level: values.tolist() for level, values in held.items() if values is not None}
+    assert len(held) >= 2
+    assert [call.given for call in calls] == [tree.sums(i, exact).tolist() for i in held]
+    assert [call.answer for call in calls] == list(held.values())
+    assert made.private
+    assert_calibrated(calls, made)
+
+
+def test_system_noise_gives_back_what_opendp_answered_place_by_place(calls, monkeypatch):
+    monkeypatch.setattr(privacy, "_CHUNK", 10)
+    counts = np.arange(77).reshape(7, 11) % 3
+    noised = SystemNoise().add(counts, epsilon=1, sensitivity=9).ravel()
+    assert sum(len(call.given) for call in calls) == 77
+    parts = {start: counts.ravel()[start : start + 10].tolist() for start in range(0, 77, 10)}
+    answers = {start: noised[start : start + 10].tolist() for start in parts}
+    found = sorted((call.given, call.answer) for call in calls)
+    assert found == sorted((parts[start], answers[start]) for start in parts)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("paid", PAID)
+def test_a_release_is_made_with_system_noise_alone(ledger, monkeypatch, method, paid):
+    make, seen = releasing._make, []
+
+    def note(noise, *others):
+        seen.append(noise)
+        return make(noise, *others)
+
+    monkeypatch.setattr(releasing, "_make", note)
+    publish(ledger, paid, method=method)
+    (noise,) = seen
+    assert type(noise) is (MeteredNoise if paid else SystemNoise)
+    assert not paid or type(noise._noise) is SystemNoise
+
+
+# Run in processes of their own, so that closing the sources closes them for this code alone. Every
+# clock stands still and all processes have one number. What dpregions imports is closed before.
+RUNNER = """
+import hashlib, json, os, random, secrets, sys, time, uuid
+import geopandas, numba, numpy, opendp.prelude, scipy.optimize, shapely
+
+# The layout is tried out on made-up cities, from public parameters and the noisy total.
+FOOTPRINT = "dpregions.mechanisms.footprint"
+REHEARSALS = {f"{FOOTPRINT}.choice": range(100), f"{FOOTPRINT}.catalogue": range(1)}
+
+def closed(name):
+    def refuse(*_, **__):
+        raise AssertionError(f"{name} was asked")
+    return refuse
+
+def close(module, *names):
+    for name in names or [name for name in dir(module) if name[0] != "_"]:
+        thing, refuse = getattr(module, name), closed(f"{module.__name__}.{name}")
+        if isinstance(thing, type):  # others ask what is an instance of it
+            setattr(module, name, type(name, (thing,), {"__new__": refuse}))
+        elif callable(thing):
+            setattr(module, name, refuse)
+
+default_rng, Generator = numpy.random.default_rng, numpy.random.Generator
+
+def rehearsal_rng(seed=None):
+    caller = sys._getframe(1).f_globals["__name__"]
+    assert type(seed) is int and seed in REHEARSALS[caller], (caller, seed)
+    return default_rng(seed)
+
+close(numpy.random)
+numpy.random.default_rng, numpy.random.Generator = rehearsal_rng, Generator
+close(random)
+close(secrets)
+close(uuid, "uuid1", "uuid4")
+close(os, "urandom", "getrandom")
+for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time"):
+    setattr(time, name, lambda: 1.7e9)
+    setattr(time, f"{name}_ns", lambda: 1_700_000_000_000_000_000)
+os.getpid = lambda: 4242
+
+import dpregions as dpr
+from dpregions.releases.published import METHODS
+
+GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5)
+boxes = shapely.box(*(numpy.arange(120).reshape(2, 60) * 7 % 31 / 10), 3.3, 3.3)
+invoke = opendp.core.measurement_invoke
+calls = 0
+
+def known(measurement, values):
+    # Numbers that look like noise and depend on the place and the call alone.
+    global calls
+    calls += 1
+    return [value + (7919 * i + 31 * calls) % 23 - 11 for i, value in enumerate(values)]
+
+def digest(release):
+    held = [release.counts, release.signed]
+    if release.measurements is not None:
+        held += [v for v in release.measurements.measured.values if v is not None]
+        held += [release.bodies.counts_on(*GRID.shape)]
+    return hashlib.sha256(b"".join(numpy.ascontiguousarray(v).tobytes() for v in held)).hexdigest()
+
+account = {"ledger": sys.argv[1], "dataset": "town"}
+how = {"epsilon": 1, "max_diameter": 2, "user_id": None}
+found = {"known": [], "OpenDP": []}
+for source, answers in {"known": known, "OpenDP": invoke}.items():
+    opendp.core.measurement_invoke = answers
+    for method in METHODS:
+        for paid in ({}, account):
+            found[source].append(digest(dpr.release(boxes, GRID, method=method, **how, **paid)))
+print(json.dumps(found))
+"""
+
+
+def test_with_every_other_source_closed_releases_differ_by_opendps_answers_alone(ledger):
+    ledger.create("town", 8, unit="record")
+    runners = [
+        subprocess.Popen(
+            [sys.executable, "-c", RUNNER, str(ledger.path)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONHASHSEED": "0"},
+        )
+        for _ in range(2)
+    ]
+    ended = [runner.communicate() for runner in runners]
+    assert [errors for _, errors in ended] == ["", ""]
+    one, other = (json.loads(found) for found, _ in ended)
+    assert one["known"] == other["known"]
+    assert len({*one["OpenDP"], *other["OpenDP"]}) == 4 * len(METHODS)
+    assert ledger.account("town").remaining == 0

@@ -1,0 +1,1 @@
+"""What several test files share: oracles, strategies, made-up data, watched noise."""
