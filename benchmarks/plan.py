@@ -20,7 +20,7 @@ from benchmarks.report import Row, show
 from benchmarks.utility import MAX_DIAMETER, tdrive, usual_folder
 from dpregions import synthetic
 from dpregions.planning.exact_data import ExactData
-from dpregions.planning.plan import plan
+from dpregions.planning.planner import plan
 from dpregions.study.harness import errors_by_size, evaluate
 
 SHARES = (0.01, 0.05, 0.25, 1.0)

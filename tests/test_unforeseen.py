@@ -105,7 +105,7 @@ def test_an_exact_histogram_and_the_curators_check_tell_nothing_either(monkeypat
 
 def test_opening_a_source_tells_nothing_either(monkeypatch, tmp_path):
     (tmp_path / "a.csv").write_text("user_id,wkt\n")
-    monkeypatch.setattr("dpregions.io.csv_regions.open_csv", broken)
+    monkeypatch.setattr("dpregions.intake.sources.csv_regions.open_csv", broken)
     with pytest.raises(
         UnforeseenError, match=r"^opening the source failed .*\(KeyError\)"
     ) as caught:

@@ -7,7 +7,7 @@ import pytest
 
 from dpregions import Grid
 from dpregions.planning import rehearsal
-from dpregions.planning.plan import plan, square_grids
+from dpregions.planning.planner import plan, square_grids
 from support import command_line
 from support.fresh_interpreter import HEAVY, imported_by
 

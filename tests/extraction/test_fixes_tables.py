@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpregions.errors import CRSError, InputError, InputTypeError, PrivacyError
-from dpregions.extraction.columns import NO_TIME, microseconds_of
 from dpregions.extraction.fixes import regions_from_batches, regions_from_fixes
+from dpregions.intake.columns import NO_TIME, microseconds_of
 from support.small_fixes import UTM, diameter, in_metres, table
 
 

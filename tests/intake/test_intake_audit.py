@@ -14,7 +14,7 @@ import pytest
 import shapely
 
 import dpregions as dpr
-from dpregions.privacy.budget import euler_sensitivity
+from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
 from dpregions.privacy.seeded import StudyNoise
 from support.auditing import audit, audit_by_component
 

@@ -20,19 +20,11 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, chi2
 
 from dpregions.errors import InputTypeError, PrivacyError
-from dpregions.privacy import budget as privacy
-from dpregions.privacy.budget import (
-    Budget,
-    PrivacyUnit,
-    SystemNoise,
-    add_integer_laplace,
-    cells_spanned,
-    euler_sensitivity,
-    loss_of,
-    scale_for,
-    short_text,
-)
+from dpregions.mechanisms.paper.sensitivity import cells_spanned, euler_sensitivity
+from dpregions.privacy import noise as privacy
+from dpregions.privacy.budget import Budget, PrivacyUnit, short_text
 from dpregions.privacy.law import pmf, tail
+from dpregions.privacy.noise import SystemNoise, add_integer_laplace, loss_of, scale_for
 from dpregions.privacy.seeded import StudyNoise
 
 CHANCE = 1e-11
@@ -365,7 +357,7 @@ def test_study_noise_repeats_with_its_seed_and_differs_between_calls():
 
 def test_the_release_path_loads_neither_studies_nor_opendp_before_it_noises():
     code = (
-        "import sys, dpregions.privacy.budget as p; "
+        "import sys, dpregions.privacy.noise as p; "
         "assert not any(m.startswith('opendp') for m in sys.modules); "
         "p.add_integer_laplace([0], epsilon=1, sensitivity=1); "
         "assert 'dpregions.study' not in sys.modules"

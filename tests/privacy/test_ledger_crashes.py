@@ -18,7 +18,7 @@ import numpy as np, shapely
 import dpregions as dpr
 from dpregions.privacy import ledger
 from dpregions import atomic_files as whole_files
-from dpregions.privacy.budget import SystemNoise
+from dpregions.privacy.noise import SystemNoise
 
 grid = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5)
 squares = list(shapely.box(*np.random.default_rng(0).uniform(0, 3, (2, 40)), 3.5, 3.5))

@@ -19,8 +19,9 @@ from dpregions.errors import (
     PrivacyError,
     SourceError,
 )
-from dpregions.privacy.budget import Budget, PrivacyUnit, SystemNoise
+from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.ledger import Ledger, MeteredNoise
+from dpregions.privacy.noise import SystemNoise
 from dpregions.releases import make as releasing
 from dpregions.releases import published as releases
 

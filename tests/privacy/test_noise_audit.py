@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpregions.privacy.budget import Budget, NoiseSource, SystemNoise, euler_sensitivity
+from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
+from dpregions.privacy.budget import Budget
+from dpregions.privacy.noise import NoiseSource, SystemNoise
 from dpregions.privacy.seeded import StudyNoise
 from support.auditing import audit, audit_by_component
 

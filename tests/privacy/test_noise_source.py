@@ -22,9 +22,9 @@ import dpregions as dpr
 from dpregions.euler import EulerHistogram
 from dpregions.mechanisms.footprint import mechanism as footprint
 from dpregions.mechanisms.footprint.levels import MIX
-from dpregions.privacy import budget as privacy
-from dpregions.privacy.budget import SystemNoise
+from dpregions.privacy import noise as privacy
 from dpregions.privacy.ledger import MeteredNoise
+from dpregions.privacy.noise import SystemNoise
 from dpregions.releases import make as releasing
 from dpregions.releases.published import METHODS
 from support.small_releases import GRID, town

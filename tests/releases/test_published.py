@@ -18,7 +18,8 @@ from dpregions.errors import (
     InputTypeError,
 )
 from dpregions.geometry.cells import signed_table
-from dpregions.privacy.budget import Budget, PrivacyUnit, SystemNoise
+from dpregions.privacy.budget import Budget, PrivacyUnit
+from dpregions.privacy.noise import SystemNoise
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.releases.make import Terms, release_with
 from dpregions.releases.published import METHODS, Release

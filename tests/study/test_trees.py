@@ -13,8 +13,9 @@ from shapely import Point, box
 
 from dpregions import Grid, synthetic
 from dpregions.planning.exact_data import ExactData
-from dpregions.privacy.budget import Budget, scale_for
+from dpregions.privacy.budget import Budget
 from dpregions.privacy.law import pmf, variance
+from dpregions.privacy.noise import scale_for
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.study.baselines import centroid_points
 from dpregions.study.harness import BASELINES, METHODS, SIMPLE_BASELINES, best_baseline, evaluate

@@ -9,7 +9,7 @@ import numpy as np
 import shapely
 
 import dpregions as dpr
-from dpregions.privacy.budget import scale_for
+from dpregions.privacy.noise import scale_for
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.releases.make import release_with
 from dpregions.releases.published import Release

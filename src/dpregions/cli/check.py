@@ -67,7 +67,7 @@ def check(
     area = read_grid(grid, around, side, cell)
     with in_options(), progress_bar("checking") as progress:
         from dpregions.curator import check_regions
-        from dpregions.io.sources import open_regions
+        from dpregions.intake.sources.opening import open_regions
 
         with open_regions(
             source,

@@ -67,7 +67,7 @@ def plan(
     Example: dpregions plan --side 20km --cell 500m,1km,2km --max-diameter 2km
     --epsilon 0.1,0.5,1 --regions 10000 --query 2km,5km --target 5%
     """
-    from dpregions.planning import plan as planning
+    from dpregions.planning.planner import plan as make_plan
 
     if plot is not None:
         _refuse_plot(plot)
@@ -83,7 +83,7 @@ def plan(
         neighbours=neighbours,
     )
     with notes(), progress_bar("rehearsing") as progress:
-        made = planning.plan(grids, **public, progress=progress)
+        made = make_plan(grids, **public, progress=progress)
     if plot is not None:
         from dpregions.plots.plan import draw_plan
 
@@ -137,7 +137,7 @@ def _public(
 ) -> dict[str, Any]:
     """Return the plan's arguments, read here so that complaints speak of options."""
     from dpregions.planning import arguments as given
-    from dpregions.planning.plan import QUERIES
+    from dpregions.planning.planner import QUERIES
     from dpregions.planning.rehearsal import REHEARSED
     from dpregions.privacy.budget import NEIGHBOURS
 

@@ -84,8 +84,8 @@ def regions(
     """
     from dpregions.crs import crs_label, read_crs
     from dpregions.extraction.fixes import regions_from_batches
+    from dpregions.extraction.traces import read_fixes
     from dpregions.io.region_files import save_regions
-    from dpregions.io.traces import read_fixes
 
     target = read_crs(_one_crs(crs, around), "--crs")
     refuse_output(output, fixes)

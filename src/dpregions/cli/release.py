@@ -180,7 +180,7 @@ def _publish(
     dataset: str | None,
 ) -> tuple[Release, Path, str]:
     """Return the release, once it is saved, where that is, and its file's SHA-256."""
-    from dpregions.io.sources import open_regions
+    from dpregions.intake.sources.opening import open_regions
     from dpregions.privacy.ledger import Ledger
     from dpregions.releases.make import Terms
     from dpregions.releases.make import release as make

@@ -24,7 +24,7 @@ import numpy as np
 
 from dpregions.crs import crs_label, read_crs
 from dpregions.errors import CRSError, InputError, InputTypeError, PrivacyError
-from dpregions.extraction.columns import NO_TIME, microseconds_of, numbers_of
+from dpregions.intake.columns import NO_TIME, microseconds_of, numbers_of
 from dpregions.intake.ids import user_numbers
 from dpregions.intake.units import UNIT_ATTRIBUTE
 from dpregions.lengths import positive_length
@@ -147,7 +147,7 @@ def regions_from_batches(
     Parameters
     ----------
     batches : iterable of DataFrame
-        As `dpregions.io.traces.read_fixes` makes them: columns `user_id`, `t`, `lon`, `lat`, and
+        As `extraction.traces.read_fixes` makes them: columns `user_id`, `t`, `lon`, `lat`, and
         all of a user's fixes in one batch.
     k, max_diameter, crs, unit, gap
         As in `regions_from_fixes`, which gives the same regions of the whole table.

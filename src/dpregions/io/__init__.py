@@ -1,4 +1,14 @@
-"""Adaptors between the library and the outside: files, databases, GPS traces.
+"""What is written for others: exports of a release, files of extracted regions."""
 
-The core imports none of them.
-"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dpregions._lazy import lazily
+
+if TYPE_CHECKING:
+    from dpregions.io.exports import export
+
+__all__ = ["export"]
+
+__getattr__, __dir__ = lazily(__name__, {"export": "exports"})

@@ -17,16 +17,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpregions import paper, synthetic
+from dpregions import synthetic
 from dpregions.errors import PrivacyError
 from dpregions.geometry.outlines import Bound, Outlines
 from dpregions.mechanisms.footprint import mechanism as footprint
 from dpregions.mechanisms.footprint.buckets import Buckets, Footprints
 from dpregions.mechanisms.footprint.expectation import expected_buckets
 from dpregions.mechanisms.footprint.levels import Hierarchy, combine, covert_fit
+from dpregions.mechanisms.paper import pipeline as paper
+from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
 from dpregions.planning.exact_data import EulerAnswers, ExactData
 from dpregions.planning.workload import placements, relative_errors
-from dpregions.privacy.budget import Budget, Neighbours, euler_sensitivity, scale_for
+from dpregions.privacy.budget import Budget, Neighbours
+from dpregions.privacy.noise import scale_for
 from dpregions.privacy.seeded import StudyNoise
 
 if TYPE_CHECKING:

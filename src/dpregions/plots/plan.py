@@ -15,7 +15,7 @@ from dpregions.planning.arguments import shown_percent
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dpregions.planning.plan import Expectation, Plan
+    from dpregions.planning.planner import Expectation, Plan
 
 _INK, _QUIET = "#22303c", "#7a8791"
 _METHODS = {"footprint": ("#0072b2", "-", "o"), "paper": ("#d55e00", "--", "s")}

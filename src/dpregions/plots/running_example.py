@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions import paper
 from dpregions.euler import EulerHistogram
 from dpregions.geometry.grid import Grid
+from dpregions.mechanisms.paper import pipeline as paper
 from dpregions.plots import blank_figure
 from dpregions.plots.numbered_grid import (
     FAINT,

@@ -33,14 +33,13 @@ from dpregions.privacy.budget import (
     MOST_GIVEN_DIGITS,
     Budget,
     BudgetLike,
-    IntArray,
     Neighbours,
-    NoiseSource,
     PrivacyUnit,
     Unit,
     short_text,
 )
 from dpregions.privacy.ledger_file import insert, now, transaction
+from dpregions.privacy.noise import IntArray, NoiseSource
 
 Kind = Literal["total", "debit"]
 

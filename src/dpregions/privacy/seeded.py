@@ -10,7 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpregions.privacy.budget import BudgetLike, IntArray, scale_for, whole_counts
+from dpregions.privacy.budget import BudgetLike
+from dpregions.privacy.noise import IntArray, scale_for, whole_counts
 
 
 class StudyNoise:

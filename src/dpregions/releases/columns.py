@@ -20,8 +20,9 @@ from dpregions.mechanisms.footprint.catalogue_text import catalogue_from_text, c
 from dpregions.mechanisms.footprint.choice import n_affordable
 from dpregions.mechanisms.footprint.levels import MIX, Hierarchy
 from dpregions.mechanisms.footprint.mechanism import Measurements, measurements_of
+from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
 from dpregions.memory import LOADED, LOADED_BUCKET, LOADED_ENTRY, refuse_beyond
-from dpregions.privacy.budget import euler_sensitivity, scale_for
+from dpregions.privacy.noise import scale_for
 from dpregions.releases.published import Release
 from dpregions.releases.statement import Statement, canonical
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dpregions import paper
 from dpregions.crs import match_crs, unit_label
 from dpregions.errors import GridError, InputError, PrivacyError, SettingWarning
 from dpregions.euler import EulerHistogram
@@ -24,20 +23,19 @@ from dpregions.intake.regions import geometry_batches, outlines_of, read_regions
 from dpregions.intake.units import mark_of, protected
 from dpregions.mechanisms.footprint import mechanism as footprint
 from dpregions.mechanisms.footprint.choice import workload_sizes
+from dpregions.mechanisms.paper import pipeline as paper
+from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
 from dpregions.memory import PAPER, refuse_beyond
 from dpregions.privacy.budget import (
     Budget,
     BudgetLike,
     Neighbours,
-    NoiseSource,
     PrivacyUnit,
-    SystemNoise,
     Unit,
-    euler_sensitivity,
-    scale_for,
     sensitivity_factor,
     warn_large,
 )
+from dpregions.privacy.noise import NoiseSource, SystemNoise, scale_for
 from dpregions.releases.published import METHODS, Method, Release
 from dpregions.releases.statement import refuse_unwritable
 from dpregions.unforeseen import READING, foreseen, foreseen_items

@@ -19,14 +19,9 @@ from dpregions.geometry.grid import Grid, Kind
 from dpregions.geometry.outlines import Oversize
 from dpregions.mechanisms.footprint import mechanism as footprint
 from dpregions.mechanisms.footprint.mechanism import Measurements
-from dpregions.privacy.budget import (
-    Budget,
-    Neighbours,
-    PrivacyUnit,
-    Unit,
-    scale_for,
-)
+from dpregions.privacy.budget import Budget, Neighbours, PrivacyUnit, Unit
 from dpregions.privacy.law import sum_half_width, variance
+from dpregions.privacy.noise import scale_for
 from dpregions.releases.statement import NOT_RECORDED
 
 if TYPE_CHECKING:

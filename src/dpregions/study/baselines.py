@@ -13,7 +13,8 @@ import numpy as np
 
 from dpregions.geometry.grid import Grid
 from dpregions.planning.exact_data import ExactData
-from dpregions.privacy.budget import Budget, Neighbours, NoiseSource, sensitivity_factor
+from dpregions.privacy.budget import Budget, Neighbours, sensitivity_factor
+from dpregions.privacy.noise import NoiseSource
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

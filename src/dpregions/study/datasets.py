@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from dpregions.errors import InputError
 from dpregions.extraction.fixes import FixUnit, regions_from_fixes
 from dpregions.geometry.grid import Grid
+from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
 from dpregions.planning.exact_data import ExactData
-from dpregions.privacy.budget import euler_sensitivity
 from dpregions.synthetic import CENTRE
 
 if TYPE_CHECKING:

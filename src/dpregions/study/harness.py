@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions import paper
 from dpregions.mechanisms.footprint import mechanism as footprint
+from dpregions.mechanisms.paper import pipeline as paper
+from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
 from dpregions.planning.exact_data import LABEL, Answering, EulerAnswers, ExactData
 from dpregions.planning.workload import (
     SHARES,
@@ -22,7 +23,8 @@ from dpregions.planning.workload import (
     rectangles,
     relative_errors,
 )
-from dpregions.privacy.budget import Budget, BudgetLike, Neighbours, NoiseSource, euler_sensitivity
+from dpregions.privacy.budget import Budget, BudgetLike, Neighbours
+from dpregions.privacy.noise import NoiseSource
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.study.baselines import cell_counts, centroid_points, corner_histograms
 from dpregions.study.trees import adaptive_grid, quadtree

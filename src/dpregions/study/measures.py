@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions import paper
 from dpregions.atomic_files import SECRET, replacing
+from dpregions.mechanisms.paper import pipeline as paper
+from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
 from dpregions.planning.exact_data import Answering, EulerAnswers, ExactData
 from dpregions.planning.workload import (
     l1_distance,
@@ -28,7 +29,8 @@ from dpregions.planning.workload import (
     shape_of,
     shapes_of_area,
 )
-from dpregions.privacy.budget import Budget, NoiseSource, euler_sensitivity
+from dpregions.privacy.budget import Budget
+from dpregions.privacy.noise import NoiseSource
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.study.datasets import MAX_DIAMETER, DataSet, Setting, exact_data
 from dpregions.study.harness import METHODS, Method

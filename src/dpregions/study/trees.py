@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.planning.exact_data import ExactData
-from dpregions.privacy.budget import Budget, Neighbours, NoiseSource, sensitivity_factor
+from dpregions.privacy.budget import Budget, Neighbours, sensitivity_factor
+from dpregions.privacy.noise import NoiseSource
 from dpregions.study.baselines import CellSums
 
 if TYPE_CHECKING:

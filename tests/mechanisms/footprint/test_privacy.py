@@ -23,7 +23,8 @@ from dpregions.mechanisms.footprint import mechanism as footprint
 from dpregions.mechanisms.footprint.catalogue import catalogue
 from dpregions.mechanisms.footprint.choice import Strategy, choose
 from dpregions.mechanisms.footprint.levels import Hierarchy
-from dpregions.privacy.budget import Budget, scale_for
+from dpregions.privacy.budget import Budget
+from dpregions.privacy.noise import scale_for
 from dpregions.privacy.seeded import StudyNoise
 from support.footprint_releases import (
     BLOCKS,

@@ -21,8 +21,9 @@ from dpregions.mechanisms.paper.bounds import (
     utility_bound,
 )
 from dpregions.mechanisms.paper.isotonic import fit_l1, fit_linf
-from dpregions.privacy.budget import euler_sensitivity, scale_for
+from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
 from dpregions.privacy.law import tail
+from dpregions.privacy.noise import scale_for
 from dpregions.privacy.seeded import StudyNoise
 
 FAILURE = 0.1

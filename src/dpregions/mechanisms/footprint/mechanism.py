@@ -36,8 +36,9 @@ from dpregions.mechanisms.footprint.levels import (
     signed_fit,
 )
 from dpregions.memory import BUCKET, COMPONENT, refuse_beyond
-from dpregions.privacy.budget import Budget, Neighbours, NoiseSource, scale_for, sensitivity_factor
+from dpregions.privacy.budget import Budget, Neighbours, sensitivity_factor
 from dpregions.privacy.law import variance
+from dpregions.privacy.noise import NoiseSource, scale_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -21,18 +21,17 @@ from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
 from dpregions.errors import PrivacyError
+from dpregions.mechanisms.paper.sensitivity import cells_spanned, euler_sensitivity
 from dpregions.privacy.budget import (
     Budget,
     BudgetLike,
     Neighbours,
-    cells_spanned,
-    euler_sensitivity,
     one_of,
-    scale_for,
     sensitivity_factor,
     whole_number,
 )
 from dpregions.privacy.law import max_half_width
+from dpregions.privacy.noise import scale_for
 
 Constants: TypeAlias = Literal["tight", "paper"]
 Step: TypeAlias = Literal["diff-priv", "lin-prog", "round"]

@@ -13,12 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpregions.errors import InputError, InputTypeError
-from dpregions.extraction.columns import (
-    decoded,
-    microseconds_of,
-    microseconds_of_arrow,
-    numbers_of_text,
-)
 from dpregions.intake.arrow import (
     Kinds,
     arrow_errors,
@@ -27,9 +21,15 @@ from dpregions.intake.arrow import (
     plain_column,
     plain_type,
 )
+from dpregions.intake.columns import (
+    decoded,
+    microseconds_of,
+    microseconds_of_arrow,
+    numbers_of_text,
+)
 from dpregions.intake.ids import plain_text, refuse_kind
-from dpregions.io import csv_blocks
-from dpregions.io.parquet_files import open_parquet
+from dpregions.intake.sources import csv_blocks
+from dpregions.intake.sources.parquet_files import open_parquet
 
 if TYPE_CHECKING:
     import pandas as pd

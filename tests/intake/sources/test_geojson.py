@@ -24,10 +24,10 @@ import dpregions as dpr
 from dpregions.crs import read_crs
 from dpregions.errors import CRSError, DPRegionsError, InputError
 from dpregions.intake.ids import NumberToken, id_text, number_text
-from dpregions.io import geojson
-from dpregions.io.geojson import open_geojson
-from dpregions.io.geojson_features import COLLECTIONS, DEEPEST, row, wkb
-from dpregions.io.requests import Request
+from dpregions.intake.sources import geojson
+from dpregions.intake.sources.geojson import open_geojson
+from dpregions.intake.sources.geojson_features import COLLECTIONS, DEEPEST, row, wkb
+from dpregions.intake.sources.requests import Request
 
 POINT = '{"type": "Point", "coordinates": [9, 48.5]}'
 HERE = shapely.Point(9, 48.5)

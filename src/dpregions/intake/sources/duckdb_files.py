@@ -22,8 +22,8 @@ from dpregions.intake.arrow import (
     geometry_field,
     in_our_words,
 )
-from dpregions.io.requests import Request
-from dpregions.io.sql import chosen_geometry, query_of
+from dpregions.intake.sources.requests import Request
+from dpregions.intake.sources.sql import chosen_geometry, query_of
 
 IN_MEMORY = ("", ":memory:")
 _MAGIC = b"DUCK"

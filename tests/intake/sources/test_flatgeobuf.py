@@ -15,7 +15,7 @@ from shapely import Point
 
 import dpregions as dpr
 from dpregions.errors import InputError, InputTypeError
-from dpregions.io.flatbuffers import Table
+from dpregions.intake.sources.flatbuffers import Table
 from support import flatgeobuf_files as fgb
 from support.file_records import (
     CANARY,

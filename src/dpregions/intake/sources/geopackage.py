@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from dpregions.errors import InputError
 from dpregions.intake.arrow import RegionStream, attempt, in_our_words
 from dpregions.intake.ids import id_text, refuse_kind, text_id
-from dpregions.io.records import (
+from dpregions.intake.sources.records import (
     Record,
     damaged,
     one_layer,
@@ -28,7 +28,7 @@ from dpregions.io.records import (
     refuse_useless,
     stated_crs,
 )
-from dpregions.io.requests import Request
+from dpregions.intake.sources.requests import Request
 
 if TYPE_CHECKING:
     from pyproj import CRS

@@ -24,8 +24,8 @@ from dpregions.intake.arrow import (
     geometry_field,
     is_arrow,
 )
+from dpregions.intake.sources.requests import Request
 from dpregions.intake.units import protected, stated_unit
-from dpregions.io.requests import Request
 from dpregions.privacy.budget import Unit
 from dpregions.unforeseen import foreseen
 
@@ -39,7 +39,7 @@ _ADAPTORS = {
     (".csv", ".csv.gz"): "csv_regions.open_csv",
     (".duckdb", ".ddb", ".db"): "duckdb_files.open_duckdb",
 }
-"""By the endings of names, the module of `io/` and its function that opens such a file."""
+"""By the endings of names, the module beside this one and its function that opens such a file."""
 
 _KNOWN = (
     "GeoParquet (.parquet), GeoPackage (.gpkg), FlatGeobuf (.fgb), GeoJSON (.geojson, .geojsonl), "
@@ -137,11 +137,11 @@ def _refuse_secrets(source: str) -> None:
 def _open_url(url: str, request: Request) -> RegionStream:
     scheme = url.partition("://")[0].lower()
     if scheme.partition("+")[0] in ("postgresql", "postgres"):
-        from dpregions.io.postgis import open_postgis
+        from dpregions.intake.sources.postgis import open_postgis
 
         return open_postgis(url, request)
     if scheme == "duckdb":
-        from dpregions.io.duckdb_files import open_duckdb
+        from dpregions.intake.sources.duckdb_files import open_duckdb
 
         place = url.partition("://")[2].removeprefix("/")
         _refuse_secrets(place.replace("?", "@"))  # a file has no parameters
@@ -160,7 +160,9 @@ def _open_file(path: Path, request: Request) -> RegionStream:
     if path.stat().st_size == 0:
         raise InputError(f"{path} is empty: was it written to the end?")
     module, _, function = adaptor.partition(".")
-    opened: RegionStream = getattr(import_module(f"dpregions.io.{module}"), function)(path, request)
+    opened: RegionStream = getattr(import_module(f"dpregions.intake.sources.{module}"), function)(
+        path, request
+    )
     return opened
 
 

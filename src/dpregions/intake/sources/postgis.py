@@ -23,8 +23,8 @@ from dpregions.errors import (
 )
 from dpregions.intake import arrow as arrow_regions
 from dpregions.intake.arrow import RegionStream, attempt
-from dpregions.io.requests import Request
-from dpregions.io.sql import chosen_geometry, query_of
+from dpregions.intake.sources.requests import Request
+from dpregions.intake.sources.sql import chosen_geometry, query_of
 
 if TYPE_CHECKING:
     import pyarrow

@@ -17,11 +17,11 @@ import numpy as np
 
 from dpregions.crs import read_crs
 from dpregions.errors import InputError
-from dpregions.extraction.columns import decoded
 from dpregions.intake.arrow import RegionStream
+from dpregions.intake.columns import decoded
 from dpregions.intake.geometries import decoded_text
-from dpregions.io import csv_blocks, tables
-from dpregions.io.requests import Request
+from dpregions.intake.sources import csv_blocks, tables
+from dpregions.intake.sources.requests import Request
 
 if TYPE_CHECKING:
     import pyarrow

@@ -25,8 +25,8 @@ from dpregions.crs import read_crs
 from dpregions.errors import CRSError, InputError
 from dpregions.intake.arrow import RegionStream, attempt, in_our_words
 from dpregions.intake.ids import NumberToken
-from dpregions.io.geojson_features import COLLECTIONS, DEEPEST, row
-from dpregions.io.requests import Request
+from dpregions.intake.sources.geojson_features import COLLECTIONS, DEEPEST, row
+from dpregions.intake.sources.requests import Request
 
 if TYPE_CHECKING:
     import pyarrow
@@ -92,7 +92,7 @@ class _Survey:
 
     def read(self) -> None:
         """Read the file to its end, or raise OSError where its brackets are broken."""
-        from dpregions.io.json_frames import SURVEY
+        from dpregions.intake.sources.json_frames import SURVEY
 
         frames = _Frames(self._path, SURVEY, OUTER_BYTES, self._block_bytes)
         outer = bytearray()
@@ -129,7 +129,7 @@ def _described(
     path: Path, survey: _Survey, damaged: InputError, unnamed: CRS | None
 ) -> tuple[int, CRS | None]:
     """Return which array holds the features, SEQUENCE for none, and the CRS."""
-    from dpregions.io.json_frames import SEQUENCE
+    from dpregions.intake.sources.json_frames import SEQUENCE
 
     outer = dict(survey.members or ())
     if outer.get("type") == "FeatureCollection":
@@ -204,7 +204,7 @@ class _Frames:
         self.share = 0.0
 
     def __iter__(self) -> Iterator[list[bytes | None]]:
-        from dpregions.io import json_frames as kernel
+        from dpregions.intake.sources import json_frames as kernel
 
         state, kinds = kernel.at_the_start()
         spans = np.empty((self._block_bytes // 2 + 1, 3), np.int64)

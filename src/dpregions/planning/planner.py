@@ -161,7 +161,7 @@ def plan(
 
     Examples
     --------
-    >>> from dpregions.planning.plan import plan, square_grids
+    >>> from dpregions.planning.planner import plan, square_grids
     >>> made = plan(
     ...     square_grids("8km", ["2km"]), max_diameter="2km", n_regions=1000, epsilons=1,
     ...     queries=["4km"], methods="footprint",

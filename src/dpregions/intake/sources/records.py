@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dpregions.errors import CRSError, InputError
 from dpregions.intake import arrow as arrow_regions
 from dpregions.intake.arrow import attempt
-from dpregions.io.requests import Request
+from dpregions.intake.sources.requests import Request
 
 if TYPE_CHECKING:
     import pyarrow

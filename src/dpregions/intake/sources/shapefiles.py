@@ -21,8 +21,8 @@ from typing import IO, TYPE_CHECKING
 
 from dpregions.errors import InputError
 from dpregions.intake.arrow import RegionStream, attempt, in_our_words
-from dpregions.io import dbf
-from dpregions.io.records import (
+from dpregions.intake.sources import dbf
+from dpregions.intake.sources.records import (
     Record,
     damaged,
     one_layer,
@@ -31,8 +31,8 @@ from dpregions.io.records import (
     refuse_useless,
     stated_crs,
 )
-from dpregions.io.requests import Request
-from dpregions.io.shapes import shape_wkb
+from dpregions.intake.sources.requests import Request
+from dpregions.intake.sources.shapes import shape_wkb
 from dpregions.memory import memory_bytes
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import struct
 
 import numpy as np
 
-from dpregions.io import wkb
+from dpregions.intake.sources import wkb
 
 _POINTS, _LINES, _POLYGONS, _MULTIPOINTS = (1, 11, 21), (3, 13, 23), (5, 15, 25), (8, 18, 28)
 """Each kind also with heights (Z) and measures (M), which follow the places."""

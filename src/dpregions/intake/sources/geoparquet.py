@@ -15,9 +15,9 @@ from dpregions.intake.arrow import (
     geometry_field,
     in_our_words,
 )
+from dpregions.intake.sources.parquet_files import open_parquet
+from dpregions.intake.sources.requests import Request
 from dpregions.intake.units import stated_unit
-from dpregions.io.parquet_files import open_parquet
-from dpregions.io.requests import Request
 
 if TYPE_CHECKING:
     import pyarrow

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dpregions.errors import InputError, InputTypeError
 from dpregions.intake.arrow import GEOMETRY_NAMES
 from dpregions.intake.ids import one_column
-from dpregions.io.requests import Request
+from dpregions.intake.sources.requests import Request
 
 
 def query_of(request: Request, database: str) -> str:

@@ -32,7 +32,7 @@ from dpregions.errors import (
 from dpregions.intake import arrow as arrow_regions
 from dpregions.intake.arrow import RegionStream
 from dpregions.intake.ids import IdColumns
-from dpregions.io import tables
+from dpregions.intake.sources import tables
 from dpregions.io.region_files import save_regions
 from dpregions.releases import make as releasing
 

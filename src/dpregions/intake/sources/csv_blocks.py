@@ -92,7 +92,7 @@ def split(
     """
     import pyarrow as pa
 
-    from dpregions.io import csv_frames as _csv_frames
+    from dpregions.intake.sources import csv_frames as _csv_frames
 
     raw = np.frombuffer(data, np.uint8)
     # A record of n fields has n - 1 delimiters and, but for the last, a line end.
@@ -111,7 +111,7 @@ def split(
 
 def _header(data: bytes) -> tuple[list[str], int]:
     """Return the names in the first record, none if all lines are blank, and where it ends."""
-    from dpregions.io import csv_frames as _csv_frames
+    from dpregions.intake.sources import csv_frames as _csv_frames
 
     raw = np.frombuffer(data, np.uint8)
     start, end, n_fields = _csv_frames.first_record(raw, ord(","), ord('"'))
@@ -134,7 +134,7 @@ def _opened(path: Path) -> Iterator[Any]:
 
 def _whole_records(path: Path, file: Any, block: int, longest: int) -> Iterator[tuple[bytes, int]]:
     """Yield a file's bytes, cut where records end, and how many were too long and left out."""
-    from dpregions.io import csv_frames as _csv_frames
+    from dpregions.intake.sources import csv_frames as _csv_frames
 
     held: list[bytes] = []  # of a record that goes on
     dropping = False  # the record that goes on is too long

@@ -18,7 +18,7 @@ from shapely import Point, box
 
 import dpregions as dpr
 from dpregions.errors import CRSError, InputError, InputTypeError
-from dpregions.io import geopackage
+from dpregions.intake.sources import geopackage
 from support.file_records import (
     CANARY,
     ids_of,
@@ -174,11 +174,11 @@ class TestGeometries:
         monkeypatch.setattr("dpregions.intake.arrow.CHUNK_ROWS", size)
         assert records(path, progress=shares.append) == whole
         assert shares == sorted(shares) and shares[-1] == 1
-        monkeypatch.setattr("dpregions.io.records._BATCH_BYTES", size)
+        monkeypatch.setattr("dpregions.intake.sources.records._BATCH_BYTES", size)
         assert records(path) == whole
 
     def test_a_record_too_long_for_arrow_counts_nowhere(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("dpregions.io.records._LONGEST", 30)
+        monkeypatch.setattr("dpregions.intake.sources.records._LONGEST", 30)
         path = write_ids(tmp_path / "x.gpkg", [1, "x" * 40, 2])
         assert records(path) == [("1", PLACE), (None, None), ("2", PLACE)]
 

@@ -22,7 +22,7 @@ from dpregions.planning import rehearsal
 from dpregions.planning.advice import least_epsilon
 from dpregions.planning.arguments import shown_percent
 from dpregions.planning.exact_data import EulerAnswers, ExactData
-from dpregions.planning.plan import plan, square_grids
+from dpregions.planning.planner import plan, square_grids
 from dpregions.plots.plan import draw_plan
 from dpregions.privacy.budget import Budget
 from dpregions.study.harness import errors_by_size, evaluate

@@ -244,7 +244,7 @@ class TestGeometries:
         write(path, [str(i).encode() for i in range(7)], deleted=(3,))
         whole, shares = records(path), []
         monkeypatch.setattr("dpregions.intake.arrow.CHUNK_ROWS", size)
-        monkeypatch.setattr("dpregions.io.shapefiles._ROWS_AT_ONCE", size)
+        monkeypatch.setattr("dpregions.intake.sources.shapefiles._ROWS_AT_ONCE", size)
         assert records(path, progress=shares.append) == whole
         assert shares == sorted(shares) and shares[-1] == 1
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from dpregions.errors import InputTypeError
 from dpregions.intake.arrow import RegionStream, attempt, in_our_words
 from dpregions.intake.ids import id_text, refuse_kind, text_id
-from dpregions.io import wkb
-from dpregions.io.flatbuffers import BrokenTable, Table
-from dpregions.io.records import (
+from dpregions.intake.sources import wkb
+from dpregions.intake.sources.flatbuffers import BrokenTable, Table
+from dpregions.intake.sources.records import (
     Record,
     damaged,
     one_layer,
@@ -27,7 +27,7 @@ from dpregions.io.records import (
     refuse_useless,
     stated_crs,
 )
-from dpregions.io.requests import Request
+from dpregions.intake.sources.requests import Request
 
 if TYPE_CHECKING:
     from pyproj import CRS

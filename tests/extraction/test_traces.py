@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpregions.errors import InputError, InputTypeError
+from dpregions.extraction import traces
 from dpregions.extraction.fixes import regions_from_batches, regions_from_fixes
-from dpregions.io import tables, traces
-from dpregions.io.traces import NOT_PRIVATE, read_fixes
+from dpregions.extraction.traces import NOT_PRIVATE, read_fixes
+from dpregions.intake.sources import tables
 
 
 def all_of(reader):

@@ -20,8 +20,8 @@ import numpy as np
 from dpregions.errors import InputError, InputTypeError
 from dpregions.extraction.fixes import on_the_globe
 from dpregions.intake.ids import plain_text
-from dpregions.io import csv_blocks
-from dpregions.io.tables import (
+from dpregions.intake.sources import csv_blocks
+from dpregions.intake.sources.tables import (
     PARQUET,
     column_types,
     id_type,
