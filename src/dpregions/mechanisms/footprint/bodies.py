@@ -133,8 +133,7 @@ def make_bodies(buckets: Buckets, fitted: NDArray[np.float64]) -> Bodies:
     row, col = (place[where] for place in buckets.places)
     catalogue = buckets.catalogue
     if buckets.alphabet == "patterns":
-        fits = (catalogue.heights <= buckets.n_rows) & (catalogue.widths <= buckets.n_cols)
-        return Bodies(catalogue, np.flatnonzero(fits)[letter], row, col, times).tallied()
+        return Bodies(catalogue, buckets.patterns[letter], row, col, times).tallied()
     letter, row, col = (v.repeat(times) for v in (letter, row, col))
     h, w = buckets.heights[letter], buckets.widths[letter]
     turn = _rank_within(letter)

@@ -2,12 +2,11 @@
 
 A bucket is a letter (a footprint's size, or its whole pattern) at a place. Owns how buckets
 are numbered, which bucket a region is in, how counts of buckets become an Euler array, and how
-a query weighs them. All of it is public but `Footprints` and the numbers of its buckets.
+a query weighs them. All of it is public but the numbers of regions' footprints.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -19,7 +18,6 @@ from dpregions.errors import PrivacyError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dpregions.geometry.outlines import Outlines
     from dpregions.mechanisms.footprint.catalogue import Catalogue
 
 Alphabet = Literal["sizes", "patterns"]
@@ -49,31 +47,6 @@ def refuse_too_many(side: int, n_rows: int, n_cols: int) -> int:
         f"a grid of {n_rows} x {n_cols} cells with regions up to {side} cells wide has {limit}: "
         f"use larger cells, a smaller area or a smaller max_diameter"
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Footprints:
-    """Where regions touch the area, one row a region that does. Secret.
-
-    `places` are row, column, height and width in cells; `spans` as in the catalogue.
-    """
-
-    places: NDArray[np.int64]
-    spans: NDArray[np.int16]
-
-    @classmethod
-    def of(cls, outlines: Iterable[Outlines], n_rows: int, n_cols: int, side: int) -> Footprints:
-        """Return the footprints of outlines; regions that touch no cell have none."""
-        from dpregions.mechanisms.footprint import kernel
-
-        places = [np.zeros((0, 4), np.int64)]
-        spans = [np.zeros((0, 2 * side - 1, 2), np.int16)]
-        for batch in outlines:
-            found, runs = kernel.footprints(batch.xy, batch.offsets, n_rows, n_cols, side)
-            inside = found[:, 2] > 0
-            places.append(found[inside])
-            spans.append(runs[inside])
-        return cls(np.concatenate(places), np.concatenate(spans))
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,17 +121,39 @@ class Buckets:
         """Return the bucket of a letter at a place."""
         return self.starts[letter] + row * (self.n_cols - self.widths[letter] + 1) + col
 
-    def numbers(self, regions: Footprints) -> NDArray[np.int64]:
-        """Return the bucket of each region. Secret."""
+    def numbers(
+        self, places: NDArray[np.int64], spans: NDArray[np.int16]
+    ) -> NDArray[np.int64]:
+        """Return the bucket of each footprint. Secret where footprints are.
+
+        `places` are row, column, height and width in cells; `spans` as in the catalogue.
+        """
         from dpregions.mechanisms.footprint import kernel
 
-        row, col, height, width = regions.places.T
+        row, col, height, width = places.T
         h, w = self._known_size[height, width].T
         if self.alphabet == "sizes":
             return self.number(self.letter_of_size[h, w], row, col)
         c = self.catalogue
-        pattern = kernel.nearest_patterns(h, w, regions.spans, c.first, c.last, c.spans)
+        pattern = kernel.nearest_patterns(h, w, spans, c.first, c.last, c.spans)
         return self.number(self.letter_of_pattern[pattern], row, col)
+
+    def of_bodies(
+        self, pattern: NDArray[np.int64], row: NDArray[np.int64], col: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return the bucket of each pattern of the catalogue at a place."""
+        if self.alphabet == "patterns":
+            return self.number(self.letter_of_pattern[pattern], row, col)
+        h, w = self.catalogue.heights[pattern], self.catalogue.widths[pattern]
+        return self.number(self.letter_of_size[h, w], row, col)
+
+    def within(self, coarser: Buckets, number: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the bucket of a coarser alphabet, or of the same, that each bucket is part of."""
+        if coarser.alphabet == self.alphabet:
+            return number
+        letter = np.searchsorted(self.starts, number, side="right") - 1
+        row, col = np.divmod(number - self.starts[letter], self.n_cols - self.widths[letter] + 1)
+        return coarser.of_bodies(self.patterns[letter], row, col)
 
     @cached_property
     def _known_size(self) -> NDArray[np.int64]:
@@ -185,11 +180,17 @@ class Buckets:
         return table
 
     @cached_property
+    def patterns(self) -> NDArray[np.int64]:
+        """The catalogue's pattern of each letter, where letters are patterns."""
+        c = self.catalogue
+        return np.flatnonzero((c.heights <= self.n_rows) & (c.widths <= self.n_cols))
+
+    @cached_property
     def letter_of_pattern(self) -> NDArray[np.int64]:
         """The letter of each of the catalogue's patterns, where letters are patterns."""
-        c = self.catalogue
-        fits = (c.heights <= self.n_rows) & (c.widths <= self.n_cols)
-        return np.cumsum(fits) - 1
+        table = np.zeros(len(self.catalogue), np.int64)
+        table[self.patterns] = np.arange(len(self.patterns))
+        return table
 
     def expand(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the Euler array of bucket counts, each with its letter's mean pattern."""

@@ -9,7 +9,6 @@ costs no privacy beyond the total's own share, by adaptive composition.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -23,14 +22,9 @@ from dpregions.geometry.cells import signed_table
 from dpregions.mechanisms.footprint.bodies import Bodies
 from dpregions.mechanisms.footprint.buckets import LIMIT, Alphabet, Buckets
 from dpregions.mechanisms.footprint.expectation import expected_buckets
-from dpregions.mechanisms.footprint.levels import (
-    MIX,
-    Grouping,
-    Hierarchy,
-    Level,
-    Measured,
-    covert_fit,
-)
+from dpregions.mechanisms.footprint.fits import covert_fit
+from dpregions.mechanisms.footprint.levels import WHOLE, Grouping, Hierarchy
+from dpregions.mechanisms.footprint.measuring import Measured, Measurement, Strategy, measure
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,80 +51,66 @@ _MOST_SPOTS = 0.4
 _GOLDEN = (5**0.5 - 1) / 2
 
 
-@dataclass(frozen=True)
-class Strategy:
-    """Levels, and their weights in the budget that the total left; 0: not measured again.
+Words = tuple[tuple[int, Grouping, int], ...]
+"""Measurements below the total: the side of blocks in cells (0: the whole area), the letters
+counted apart, and the weight in what is left."""
 
-    `mix` is the weight of the number of regions of each letter in the whole area.
-    """
-
-    alphabet: Alphabet
-    levels: tuple[Level, ...]
-    weights: tuple[int, ...]
-    mix: int = 0
-
-
-# Each word of a plan is a level below the total: the side of its blocks in cells, its letters
-# (a: all together, j: the small ones joined, c: classes of similar size, l: each), and its weight
-# in what is left. 0l is the number of regions of each letter in the whole area.
-_PLANS = """
-sizes    1a0 1l10
-sizes    2a0 1l10
-sizes    2a1 1l9
-sizes    2a3 1l7
-sizes    4a1 2a3 1l6
-sizes    4a2 1a3 1l5
-sizes    0l6 2a94 1l0
-sizes    0l6 4a94 1l0
-sizes    0l6 4a34 2a60 1l0
-"""
+_SIZES: tuple[Words, ...] = (
+    ((1, "all", 0), (1, "letters", 10)),
+    ((2, "all", 0), (1, "letters", 10)),
+    ((2, "all", 1), (1, "letters", 9)),
+    ((2, "all", 3), (1, "letters", 7)),
+    ((4, "all", 1), (2, "all", 3), (1, "letters", 6)),
+    ((4, "all", 2), (1, "all", 3), (1, "letters", 5)),
+    ((2, "all", 94), (1, "letters", 0), (0, "letters", 6)),
+    ((4, "all", 94), (1, "letters", 0), (0, "letters", 6)),
+    ((4, "all", 34), (2, "all", 60), (1, "letters", 0), (0, "letters", 6)),
+)
 # Joining pays where noise drowns single sizes. Of nine sizes it took more than it gave: how they
 # share out differs too much from place to place.
-_PLANS_OF_FOUR_SIZES = """
-sizes    0l3 1j97 1l0
-sizes    0l3 4a0 1j97 1l0
-"""
-_PLANS_OF_MORE_SIZES = """
-sizes    0l6 1a94 1l0
-sizes    0l6 4a20 1a74 1l0
-"""
-_PLANS_OF_MANY_SIZES = """
-sizes    2a4 2c6 1l0
-sizes    4a2 2a3 2c4 1l0
-sizes    4a1 4c3 1c5 1l0
-sizes    2a3 2c1 1c6 1l0
-sizes    8a2 4a3 4c4 1l0
-"""
-_PLANS_OF_SHAPES = """
-patterns 2a0 1a0 1c0 1l10
-patterns 2a2 1l8
-patterns 1a0 1c3 1l7
-patterns 2a1 1c4 1l5
-patterns 4a1 2a1 1a1 1c3 1l4
-"""
-_LETTERS: dict[str, Grouping] = {"a": "all", "j": "joined", "c": "classes", "l": "letters"}
+_OF_FOUR_SIZES: tuple[Words, ...] = (
+    ((1, "joined", 97), (1, "letters", 0), (0, "letters", 3)),
+    ((4, "all", 0), (1, "joined", 97), (1, "letters", 0), (0, "letters", 3)),
+)
+_OF_MORE_SIZES: tuple[Words, ...] = (
+    ((1, "all", 94), (1, "letters", 0), (0, "letters", 6)),
+    ((4, "all", 20), (1, "all", 74), (1, "letters", 0), (0, "letters", 6)),
+)
+_OF_MANY_SIZES: tuple[Words, ...] = (
+    ((2, "all", 4), (2, "classes", 6), (1, "letters", 0)),
+    ((4, "all", 2), (2, "all", 3), (2, "classes", 4), (1, "letters", 0)),
+    ((4, "all", 1), (4, "classes", 3), (1, "classes", 5), (1, "letters", 0)),
+    ((2, "all", 3), (2, "classes", 1), (1, "classes", 6), (1, "letters", 0)),
+    ((8, "all", 2), (4, "all", 3), (4, "classes", 4), (1, "letters", 0)),
+)
+_SHAPES: tuple[Words, ...] = (
+    ((2, "all", 0), (1, "all", 0), (1, "classes", 0), (1, "letters", 10)),
+    ((2, "all", 2), (1, "letters", 8)),
+    ((1, "all", 0), (1, "classes", 3), (1, "letters", 7)),
+    ((2, "all", 1), (1, "classes", 4), (1, "letters", 5)),
+    ((4, "all", 1), (2, "all", 1), (1, "all", 1), (1, "classes", 3), (1, "letters", 4)),
+)
 
 
 def candidates(side: int, n_rows: int, n_cols: int, *, shapes: bool) -> list[Strategy]:
     """Return the strategies to choose from on a grid; `shapes`: those that measure them too."""
-    plans = _PLANS + _PLANS_OF_FOUR_SIZES * (side == 2) + _PLANS_OF_MORE_SIZES * (side > 2)
-    plans += _PLANS_OF_MANY_SIZES * (side > 4) + _PLANS_OF_SHAPES * shapes
-    read = [_read(line, max(n_rows, n_cols)) for line in plans.split("\n") if line]
-    return [plan for plan in dict.fromkeys(read) if any(plan.weights)]
+    of_sizes = _SIZES + (_OF_FOUR_SIZES if side == 2 else ())
+    of_sizes += (_OF_MORE_SIZES if side > 2 else ()) + (_OF_MANY_SIZES if side > 4 else ())
+    n = max(n_rows, n_cols, 2)
+    made = [_strategy("sizes", words, n) for words in of_sizes]
+    made += [_strategy("patterns", words, n) for words in _SHAPES if shapes]
+    return [strategy for strategy in dict.fromkeys(made) if _worth_measuring(strategy)]
 
 
-def _read(line: str, n: int) -> Strategy:
-    """Return the strategy of one line, without the blocks that hold the whole grid."""
-    alphabet, *words = line.split()
-    read = [re.fullmatch(r"(\d+)([ajcl])(\d+)", word) for word in words]
-    fields = [(int(m[1]), _LETTERS[m[2]], int(m[3])) for m in read if m is not None]
-    kept = [(block, letters, weight) for block, letters, weight in fields if 0 < block < max(n, 2)]
-    return Strategy(
-        "patterns" if alphabet == "patterns" else "sizes",
-        (Level(0, "all"), *(Level(block, letters) for block, letters, _ in kept)),
-        (0, *(weight for *_, weight in kept)),
-        sum(weight for block, _, weight in fields if block == 0),
-    )
+def _strategy(alphabet: Alphabet, words: Words, n: int) -> Strategy:
+    """Return a strategy without the blocks that hold the whole grid."""
+    kept = [Measurement(*word) for word in words if word[0] < n]
+    return Strategy(alphabet, tuple(kept))
+
+
+def _worth_measuring(strategy: Strategy) -> bool:
+    """Whether some place is measured: without, nothing is left of a strategy on a small grid."""
+    return any(m.weight for m in strategy.measurements if m.block)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,44 +150,72 @@ def choose(
     sizes : list of (rows, cols), optional
         The workload's rectangles, in cells; by default `AREAS` of the area.
     """
-    affordable = n_affordable(catalogue, n_rows, n_cols) > 0
-    shrink = max(n_rows, n_cols) / _PROXY_SIDE
-    if shrink > 1:
-        rows, cols = max(round(n_rows / shrink), 1), max(round(n_cols / shrink), 1)
-        n_regions *= rows * cols / (n_rows * n_cols)
-        if sizes is not None:
-            sizes = [(min(h, rows), min(w, cols)) for h, w in sizes]
-        n_rows, n_cols = rows, cols
-    n_regions = max(n_regions, 20.0)
+    rows, cols = _proxy(n_rows, n_cols)
+    if sizes is not None:
+        sizes = [(min(h, rows), min(w, cols)) for h, w in sizes]
+    n_regions = max(n_regions * (rows * cols / (n_rows * n_cols)), 20.0)
     # Shapes pay only where a pattern's count at a place stands out of its noise.
-    n_patterns = len(catalogue) * n_rows * n_cols
-    shapes = affordable and n_regions * epsilon > n_patterns and n_patterns < _MOST_PATTERNS
+    shapes = may_measure_shapes(catalogue, n_rows, n_cols)
+    shapes = shapes and n_regions * epsilon > len(catalogue) * rows * cols
     # Fewer regions with more epsilon err alike, relative to their number.
     scale = max(n_regions / _PROXY_REGIONS, 1.0)
     n, eps, first = int(n_regions / scale), epsilon * scale / factor, spent * scale / factor
     rng = np.random.default_rng(0)
     # Small grids are quick to rehearse, and their few placements tell plans apart less well.
-    trials = _TRIED_BUCKETS // (n_rows * n_cols * catalogue.side**2)
+    trials = _TRIED_BUCKETS // (rows * cols * catalogue.side**2)
     trials = min(max(trials, _TRIALS), _MOST_TRIALS)
     cities = []
     for i in range(trials):
         # Smaller and larger sizes, smooth and rough cities: spread evenly over what is likely.
         stray = _STRAY.inv_cdf((i + 0.5) / trials)
         spots = _MOST_SPOTS * ((i + 0.5) * _GOLDEN % 1.0)
-        cities.append(_city(catalogue, n_rows, n_cols, n, stray, spots, sizes, rng))
-    best, least = None, np.inf
-    for strategy in candidates(catalogue.side, n_rows, n_cols, shapes=shapes):
-        error = _trial_error(strategy, cities, catalogue, n_rows, n_cols, eps, first)
-        if error < least:
-            best, least = strategy, error
-    assert best is not None
-    return best
+        cities.append(_city(catalogue, rows, cols, n, stray, spots, sizes, rng))
+    tried = candidates(catalogue.side, rows, cols, shapes=shapes)
+    errors = [_trial_error(one, cities, catalogue, rows, cols, eps, first) for one in tried]
+    return tried[int(np.argmin(errors))]
+
+
+def _proxy(n_rows: int, n_cols: int) -> tuple[int, int]:
+    """Return the size of a grid like it, or of itself where it is small enough to rehearse."""
+    shrink = max(n_rows, n_cols) / _PROXY_SIDE
+    if shrink <= 1:
+        return n_rows, n_cols
+    return max(round(n_rows / shrink), 1), max(round(n_cols / shrink), 1)
+
+
+def may_measure_shapes(catalogue: Catalogue, n_rows: int, n_cols: int) -> bool:
+    """Whether shapes are ever measured on a grid, however many regions there are."""
+    rows, cols = _proxy(n_rows, n_cols)
+    few = len(catalogue) * rows * cols < _MOST_PATTERNS
+    return few and n_affordable(catalogue, n_rows, n_cols) > 0
 
 
 def n_affordable(catalogue: Catalogue, n_rows: int, n_cols: int) -> int:
     """Return how many buckets a grid may have where shapes are measured, 0 where none can be."""
     n = len(catalogue) * n_rows * n_cols
     return n if n <= LIMIT else 0
+
+
+class _ImaginedNoise:
+    """Noise for made-up cities alone: continuous, so that the scaling above holds.
+
+    Regions may be fewer and epsilon larger there, where integer noise would vanish.
+    """
+
+    private = False
+    label = "imagined"
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def add(self, values: NDArray[Any], *, epsilon: Any, sensitivity: int) -> NDArray[Any]:
+        """Return the values with Laplace noise."""
+        return values + self._rng.laplace(0.0, sensitivity / epsilon, len(values))
+
+    @staticmethod
+    def variance(epsilon: float, sensitivity: int) -> float:
+        """Return the variance of one draw."""
+        return 2 * sensitivity**2 / epsilon**2
 
 
 def _trial_error(
@@ -222,11 +230,17 @@ def _trial_error(
     """Return the mean over cities and query sizes of the log of the median relative error."""
     buckets = Buckets.of(catalogue, strategy.alphabet, n_rows, n_cols)
     tree = Hierarchy.of(buckets, strategy.levels)
+    weights = strategy.weights
+    whole = sum(weights.values())
+    shares = {WHOLE: spent} | {at: epsilon * weight / whole for at, weight in weights.items()}
     logs = []
     for seed, city in enumerate(cities):
-        rng = np.random.default_rng(seed)
-        counts = np.bincount(_numbers(buckets, city.bodies), city.bodies.times, len(buckets))
-        measured = simulate(tree, counts, strategy.weights, epsilon, spent, rng, strategy.mix)
+        bodies, noise = city.bodies, _ImaginedNoise(seed)
+        number = buckets.of_bodies(bodies.pattern, bodies.row, bodies.col)
+        counts = np.bincount(number, bodies.times, len(buckets))
+        total = noise.add(tree.sums(WHOLE, counts), epsilon=spent, sensitivity=1)
+        noisy = {WHOLE: total, **measure(tree, counts, shares, 1, noise)}
+        measured = Measured.of(tree, noisy, shares, 1, noise.variance)
         fitted = covert_fit(measured, expected_buckets(measured))
         table = signed_table(buckets.expand(fitted))
         for cells, truth in zip(city.queries, city.truth, strict=True):
@@ -236,54 +250,11 @@ def _trial_error(
     return float(np.mean(logs))
 
 
-def simulate(
-    tree: Hierarchy,
-    counts: NDArray[np.int64],
-    weights: tuple[int, ...],
-    epsilon: float,
-    spent: float,
-    rng: np.random.Generator,
-    mix: int = 0,
-) -> Measured:
-    """Return made-up measurements of made-up counts."""
-    values: list[NDArray[np.float64] | None] = []
-    variances = []
-    whole = sum(weights) + mix
-    for level, weight in enumerate(weights):
-        share = epsilon * weight / whole if level else spent
-        exact = np.bincount(tree.part[level], counts, minlength=tree.sizes[level])
-        if share == 0:
-            values.append(None)
-            variances.append(np.inf)
-            continue
-        # Continuous noise: regions may be fewer and epsilon larger here, where integer noise
-        # would vanish and the scaling would no longer hold.
-        values.append(exact + rng.laplace(0.0, 1 / share, len(exact)))
-        variances.append(2 / share**2)
-    if not mix:
-        return Measured(tree, tuple(values), tuple(variances))
-    share = epsilon * mix / whole
-    letters = tree.sums(MIX, counts)
-    noisy = letters + rng.laplace(0.0, 1 / share, len(letters))
-    return Measured(tree, tuple(values), tuple(variances), noisy, 2 / share**2)
-
-
 def answers(table: NDArray[np.float64], cells: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the answers to rectangles ``row0, row1, col0, col1`` of cells."""
     row0, row1, col0, col1 = cells
     top, right, left, bottom = 2 * row1 + 1, 2 * col1 + 1, 2 * col0, 2 * row0
     return table[top, right] - table[bottom, right] - table[top, left] + table[bottom, left]
-
-
-def _numbers(buckets: Buckets, bodies: Bodies) -> NDArray[np.int64]:
-    letters = (
-        buckets.letter_of_pattern[bodies.pattern]
-        if buckets.alphabet == "patterns"
-        else buckets.letter_of_size[
-            bodies.catalogue.heights[bodies.pattern], bodies.catalogue.widths[bodies.pattern]
-        ]
-    )
-    return buckets.number(letters, bodies.row, bodies.col)
 
 
 def _city(

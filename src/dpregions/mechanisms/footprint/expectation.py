@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpregions.mechanisms.footprint.levels import combine, covert_fit, letter_groups, split
+from dpregions.mechanisms.footprint.fits import combine, covert_fit, split
+from dpregions.mechanisms.footprint.levels import letter_groups
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dpregions.mechanisms.footprint.levels import Measured
+    from dpregions.mechanisms.footprint.measuring import Measured
 
 _LEAST_MIX = 0.005
 """Part of its prior count that every size keeps, so that no bucket is ruled out."""
@@ -95,14 +96,14 @@ def expected_letters(measured: Measured) -> NDArray[np.float64]:
     tree, buckets = measured.hierarchy, measured.hierarchy.buckets
     weight = (_mix(measured) / np.diff(buckets.starts))[buckets.letters]
     for level in range(len(tree.levels) - 1, -1, -1):
-        values = measured.values[level]
-        if values is None or tree.levels[level].letters == "all":
+        noisy = measured.levels[level]
+        if noisy is None or tree.levels[level].letters == "all":
             continue
         group = letter_groups(buckets, tree.levels[level].letters)[buckets.letters]
         of_part = np.zeros(tree.sizes[level], np.int64)
         of_part[tree.part[level]] = group
-        total = np.bincount(of_part, values)
-        noise = np.sqrt(np.bincount(of_part) * measured.variances[level])
+        total = np.bincount(of_part, noisy.values)
+        noise = np.sqrt(np.bincount(of_part) * noisy.variance)
         total = np.maximum(total - 0.5 * noise, 0.25 * noise)
         return weight * (total / np.bincount(group, weight))[group]
     return weight
@@ -120,11 +121,11 @@ def _mix(measured: Measured) -> NDArray[np.float64]:
         return prior
     total = max(float(combine(measured)[0][0][0]), 1.0)
     mean = total * prior / prior.sum()
-    noise = np.full(len(mean), measured.mix_variance)
+    noise = np.full(len(mean), measured.mix.variance)
     whole = np.zeros(len(mean), np.int64)
     # Of a hundred sizes several stray by two standard deviations by chance.
     believed = max(2.0, 0.4 * math.sqrt(len(mean)))
-    found = split(np.array([total]), whole, mean, measured.mix, noise, believed)
+    found = split(np.array([total]), whole, mean, measured.mix.values, noise, believed)
     return np.maximum(found, _LEAST_MIX * mean)
 
 
@@ -140,6 +141,6 @@ def mix_doubt(measured: Measured) -> float:
     size = (buckets.heights + buckets.widths).astype(np.float64)
     off = size - np.average(size, weights=buckets.weights)
     spread = math.sqrt(np.average(off**2, weights=buckets.weights))
-    error = math.sqrt(measured.mix_variance * (off**2).sum())
+    error = math.sqrt(measured.mix.variance * (off**2).sum())
     total = max(float(combine(measured)[0][0][0]), 1.0)
     return min(error / (total * spread), 1.0) if spread else 0.0

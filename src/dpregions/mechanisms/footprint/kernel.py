@@ -65,8 +65,12 @@ def nearest_patterns(heights, widths, spans, first, last, known):
             for d in range(2 * h - 1):
                 gap = abs(spans[i, d, 0] - known[p, d, 0]) + abs(spans[i, d, 1] - known[p, d, 1])
                 off += gap if d % 2 else 4 * gap
+                if off >= least:
+                    break
             if off < least:
                 best, least = p, off
+            if least == 0:
+                break
         chosen[i] = best
     return chosen
 

@@ -3,59 +3,184 @@
 A region touches many components but has one footprint, so a histogram of footprints has
 sensitivity 1 where the Euler histogram has (2k+1)**2. The sequence: a noisy total; a choice of
 what else to measure, from public parameters and that total; noisy counts of the chosen levels;
-two fits to them; bodies that realise the non-negative one. Regions are seen only where a
-level's counts are summed, and noise is added on the same line.
+two fits to them; bodies that realise the non-negative one. Exact counts are seen in
+`PreparedFootprint.measured` alone, and noise is added there.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
-from numbers import Real
-from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from dpregions.errors import PrivacyError
 from dpregions.geometry.grid import size_in_words
+from dpregions.mechanisms.base import Held, Layout, Outcome
+from dpregions.mechanisms.footprint import codec
 from dpregions.mechanisms.footprint.bodies import Bodies, make_bodies
-from dpregions.mechanisms.footprint.buckets import Buckets, Footprints, refuse_too_many
-from dpregions.mechanisms.footprint.catalogue import catalogue
-from dpregions.mechanisms.footprint.choice import Strategy, choose, n_affordable
-from dpregions.mechanisms.footprint.expectation import expected_buckets, mix_doubt
-from dpregions.mechanisms.footprint.levels import (
-    MIX,
-    Hierarchy,
-    Measured,
-    QueryVariance,
-    covert_fit,
-    row_sums,
-    signed_fit,
+from dpregions.mechanisms.footprint.buckets import Alphabet, Buckets, refuse_too_many
+from dpregions.mechanisms.footprint.catalogue import Catalogue, catalogue
+from dpregions.mechanisms.footprint.choice import (
+    choose,
+    may_measure_shapes,
+    n_affordable,
+    workload_sizes,
 )
+from dpregions.mechanisms.footprint.levels import WHOLE, Hierarchy
+from dpregions.mechanisms.footprint.measuring import Measured, Strategy, measure
+from dpregions.mechanisms.footprint.reading import Reading, half_widths
+from dpregions.mechanisms.footprint.tally import FootprintTally
 from dpregions.memory import BUCKET, COMPONENT, refuse_beyond
 from dpregions.privacy.budget import Budget, Neighbours, sensitivity_factor
-from dpregions.privacy.law import variance
 from dpregions.privacy.noise import NoiseSource, scale_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
+    import geopandas
     from numpy.typing import NDArray
 
+    from dpregions.geometry.cells import Selection
     from dpregions.geometry.grid import Grid
-    from dpregions.geometry.outlines import Bound, Outlines
-    from dpregions.mechanisms.footprint.catalogue import Catalogue
+    from dpregions.geometry.outlines import Bound
 
 LEAST_TOTAL, MOST_TOTAL = Fraction(1, 50), Fraction(1, 4)
 MOST_NOISE = 1_000_000
 """Largest scale of the total's noise: it is made up of bodies, one by one."""
-_BATCH = 1 << 20
-"""Chances held at once, buckets times queries."""
 LEAST_STEPS = 128
 """Smallest bound in lattice steps that the catalogue has witnesses for."""
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Noise on footprints, then bodies that are consistent by construction.
+
+    Parameters
+    ----------
+    workload : sequence, optional
+        Sizes of the rectangles that matter, each a side or a pair (width, height), numbers or
+        text ("2km"): the budget is laid out for them. By default all sizes matter alike.
+    strategy : Strategy, optional
+        What to measure, fixed beforehand; by default it is chosen for the noisy total.
+    """
+
+    name: ClassVar[str] = "footprint"
+
+    workload: Any = None
+    strategy: Strategy | None = None
+
+    def prepare(
+        self, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours
+    ) -> PreparedFootprint:
+        """Settle budget shares and the catalogue; refuse what cannot be measured or held."""
+        sizes = None if self.workload is None else workload_sizes(self.workload, grid)
+        share = total_share(grid)
+        first, rest = budget.split(share, 1 - share)
+        factor = sensitivity_factor(neighbours)
+        side = min(bound.k + 1, max(grid.shape))
+        _refuse_hopeless(first, factor, bound)
+        n_sizes = refuse_too_many(side, *grid.shape)
+        known = catalogue(side, bound.steps)
+        # Whether shapes are measured is decided after the debit: both must fit before it.
+        _refuse_beyond_memory(grid, max(n_sizes, n_affordable(known, *grid.shape)))
+        return PreparedFootprint(grid, first, rest, factor, known, sizes, self.strategy)
+
+    @classmethod
+    def layout(cls, *, covert: bool) -> Layout:
+        """Return bodies, noisy counts unless covert, and the catalogue."""
+        return codec.layout(covert=covert)
+
+    @classmethod
+    def outcome(cls, held: Held) -> FootprintOutcome:
+        """Return the outcome of a file."""
+        bodies, measured, strategy = codec.read(held)
+        reading = None if measured is None else Reading(measured)
+        return FootprintOutcome(
+            held.grid, held.counts, held.signed, held.spending, bodies, reading, strategy
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedFootprint:
+    """What is settled before a region is looked at: budget, sensitivity, catalogue."""
+
+    grid: Grid
+    first: Budget
+    """For the total."""
+    rest: Budget
+    """For what is chosen after it."""
+    sensitivity: int
+    """Of every measurement: 2 under replace-one."""
+    known: Catalogue
+    sizes: list[tuple[int, int]] | None
+    fixed: Strategy | None
+
+    def tally(self) -> FootprintTally:
+        """Return an empty tally, of the finest alphabet that may be measured."""
+        if self.fixed is not None:
+            finest = self.fixed.alphabet
+        elif may_measure_shapes(self.known, *self.grid.shape):
+            finest = "patterns"
+        else:
+            finest = "sizes"
+        return FootprintTally(self._buckets(finest))
+
+    def _buckets(self, alphabet: Alphabet) -> Buckets:
+        return Buckets.of(self.known, alphabet, *self.grid.shape)
+
+    def strategy(self, n_regions: float) -> Strategy:
+        """Return what to measure, given a total that is noisy or public."""
+        if self.fixed is not None:
+            return self.fixed
+        return choose(
+            self.known,
+            *self.grid.shape,
+            epsilon=float(self.rest),
+            n_regions=n_regions,
+            spent=float(self.first),
+            factor=self.sensitivity,
+            sizes=self.sizes,
+        )
+
+    def with_strategy(self, strategy: Strategy) -> PreparedFootprint:
+        """Return the same with what to measure fixed."""
+        return replace(self, fixed=strategy)
+
+    def tree(self, strategy: Strategy) -> Hierarchy:
+        """Return the partitions that a strategy climbs."""
+        return Hierarchy.of(self._buckets(strategy.alphabet), strategy.levels)
+
+    def measured(self, tally: FootprintTally, noise: NoiseSource) -> tuple[Strategy, Measured]:
+        """Return noisy counts: the total, what is chosen for it, and those measurements."""
+        total = noise.add(
+            np.array([tally.total], np.int64), epsilon=self.first, sensitivity=self.sensitivity
+        )
+        strategy = self.strategy(float(total[0]))
+        tree = self.tree(strategy)
+        shares = strategy.shares(self.first, self.rest)
+        exact = tally.counts(tree.buckets)
+        noisy = {WHOLE: total, **measure(tree, exact, shares, self.sensitivity, noise)}
+        return strategy, Measured.of(tree, noisy, shares, self.sensitivity)
+
+    def publish(self, tally: FootprintTally, noise: NoiseSource) -> FootprintOutcome:
+        """Measure with noise; from there on there are only noisy counts."""
+        return self.post_process(*self.measured(tally, noise))
+
+    def post_process(self, strategy: Strategy, measured: Measured) -> FootprintOutcome:
+        """Fit the noisy counts and make bodies of them."""
+        reading, tree = Reading(measured), measured.hierarchy
+        bodies = make_bodies(tree.buckets, reading.held)
+        shares = strategy.shares(self.first, self.rest)
+        return FootprintOutcome(
+            grid=self.grid,
+            counts=bodies.counts_on(*self.grid.shape),
+            signed=tree.buckets.expand(reading.fitted),
+            spending=tuple((tree.describe(level), share) for level, share in shares.items()),
+            bodies=bodies,
+            reading=reading,
+            strategy=strategy,
+        )
 
 
 def total_share(grid: Grid) -> Fraction:
@@ -66,163 +191,6 @@ def total_share(grid: Grid) -> Fraction:
     """
     share = Fraction(1, math.isqrt(grid.n_rows * grid.n_cols))
     return min(max(share, LEAST_TOTAL), MOST_TOTAL)
-
-
-class FinestParts(NamedTuple):
-    """The finest parts measured: of each bucket, what they hold, what they are expected to."""
-
-    of_bucket: NDArray[np.int64]
-    held: NDArray[np.float64]
-    expected: NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Measurements:
-    """The signed part of a release: what was measured, and the fits that errors are judged by.
-
-    It can be left out of a release; what is left is covert. The fits follow from what was
-    measured, so only that is kept in a file.
-    """
-
-    measured: Measured
-    strategy: Strategy
-
-    @cached_property
-    def expected(self) -> NDArray[np.float64]:
-        """How much each bucket is expected to hold beforehand, up to a factor."""
-        return expected_buckets(self.measured)
-
-    @cached_property
-    def fitted(self) -> NDArray[np.float64]:
-        """The signed counts of buckets that estimates come from."""
-        return signed_fit(self.measured, self.expected)
-
-    @cached_property
-    def held(self) -> NDArray[np.float64]:
-        """The non-negative counts that the bodies follow: how many regions a query may split."""
-        return covert_fit(self.measured, self.expected)
-
-    @cached_property
-    def variance(self) -> QueryVariance:
-        """The variance that noise gives the estimate of a query."""
-        return QueryVariance(self.measured, self.expected)
-
-    @cached_property
-    def mix_doubt(self) -> float:
-        """How little is known of the mix of sizes, where single sizes were not measured."""
-        return mix_doubt(self.measured)
-
-    @cached_property
-    def finest(self) -> FinestParts | None:
-        """The finest measured parts, where there is unmeasured detail below them."""
-        tree, finest = self.measured.hierarchy, self.measured.finest
-        if finest == len(tree.levels) - 1:
-            return None
-        part, n = tree.part[finest], tree.sizes[finest]
-        held, expected = (np.bincount(part, v, n) for v in (self.held, self.expected))
-        return FinestParts(part, held.astype(np.float64), expected.astype(np.float64))
-
-
-@dataclass(frozen=True, eq=False)
-class FootprintSteps:
-    """What the mechanism gave; all of it private."""
-
-    bodies: Bodies
-    counts: NDArray[np.int64]
-    signed: NDArray[np.float64]
-    measurements: Measurements
-    spending: tuple[tuple[str, Budget], ...]
-    """What was measured and with which share of epsilon; they sum to it exactly."""
-
-
-@dataclass(frozen=True, eq=False)
-class Terms:
-    """What is settled before a region is looked at: budget, sensitivity, catalogue."""
-
-    first: Budget
-    """For the total."""
-    rest: Budget
-    """For the levels that are chosen after it."""
-    factor: int
-    """Sensitivity of every level: 2 under replace-one."""
-    known: Catalogue
-
-    @classmethod
-    def of(cls, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours) -> Terms:
-        """Return the terms of a mechanism, or refuse them."""
-        factor = sensitivity_factor(neighbours)
-        share = total_share(grid)
-        first, rest = budget.split(share, 1 - share)
-        side = min(bound.k + 1, max(grid.shape))
-        _refuse_hopeless(first, factor, bound)
-        n_sizes = refuse_too_many(side, *grid.shape)
-        known = catalogue(side, bound.steps)
-        # Whether shapes are measured is decided after the debit: both must fit before it.
-        _refuse_beyond_memory(grid, max(n_sizes, n_affordable(known, *grid.shape)))
-        return cls(first, rest, factor, known)
-
-    def strategy(
-        self, n_regions: float, grid: Grid, sizes: list[tuple[int, int]] | None = None
-    ) -> Strategy:
-        """Return what to measure, given a total that is noisy or public."""
-        return choose(
-            self.known,
-            *grid.shape,
-            epsilon=float(self.rest),
-            n_regions=n_regions,
-            spent=float(self.first),
-            factor=self.factor,
-            sizes=sizes,
-        )
-
-    def shares(self, strategy: Strategy) -> dict[int, Budget]:
-        """Return the budget of each level, and of the mix; they sum to the whole exactly."""
-        weights = {**dict(enumerate(strategy.weights)), MIX: strategy.mix}
-        used = [i for i, weight in weights.items() if weight]
-        parts = self.rest.split(*(weights[i] for i in used))
-        return {0: self.first, **dict(zip(used, parts, strict=True))}
-
-
-def run(
-    outlines: Iterable[Outlines],
-    grid: Grid,
-    bound: Bound,
-    *,
-    budget: Budget,
-    neighbours: Neighbours,
-    noise: NoiseSource,
-    sizes: list[tuple[int, int]] | None = None,
-) -> FootprintSteps:
-    """Run the mechanism on the outlines of regions, one a user."""
-    terms = Terms.of(grid, bound, budget, neighbours)
-    regions = Footprints.of(outlines, *grid.shape, terms.known.side)
-    total = noise.add(
-        np.array([len(regions.places)], np.int64), epsilon=terms.first, sensitivity=terms.factor
-    )
-    strategy = terms.strategy(float(total[0]), grid, sizes)
-    tree = Hierarchy.of(Buckets.of(terms.known, strategy.alphabet, *grid.shape), strategy.levels)
-    exact = np.bincount(tree.buckets.numbers(regions), minlength=len(tree.buckets))
-    shares = terms.shares(strategy)
-    noisy = measure(tree, exact, total, shares, terms.factor, noise)
-    del regions, exact  # from here on only noisy counts
-    return post_process(tree, strategy, noisy, shares, terms.factor)
-
-
-def measure(
-    tree: Hierarchy,
-    exact: NDArray[np.int64],
-    total: NDArray[np.int64],
-    shares: dict[int, Budget],
-    factor: int,
-    noise: NoiseSource,
-) -> dict[int, NDArray[np.int64]]:
-    """Return noisy counts of the levels that have a share, by level; the total is noisy already."""
-    noisy = {
-        i: noise.add(tree.sums(i, exact), epsilon=share, sensitivity=factor)
-        for i, share in shares.items()
-        if i != 0
-    }
-    return {0: total, **noisy}
 
 
 def _refuse_beyond_memory(grid: Grid, n_buckets: int) -> None:
@@ -250,133 +218,44 @@ def _refuse_hopeless(share: Budget, factor: int, bound: Bound) -> None:
         )
 
 
-def measured_with(
-    tree: Hierarchy,
-    noisy: dict[int, NDArray[np.int64]],
-    shares: dict[int, Budget],
-    factor: int,
-) -> Measured:
-    """Return noisy counts together with how noisy they are."""
-    spread = {i: variance(scale_for(share, factor)) for i, share in shares.items()}
-    values = {i: noisy_counts.astype(np.float64) for i, noisy_counts in noisy.items()}
-    n = len(tree.levels)
-    return Measured(
-        tree,
-        tuple(values.get(i) for i in range(n)),
-        tuple(spread.get(i, np.inf) for i in range(n)),
-        values.get(MIX),
-        spread.get(MIX, np.inf),
-    )
+@dataclass(frozen=True, eq=False)
+class FootprintOutcome(Outcome):
+    """The histogram of made-up bodies, and the signed estimates. Private."""
 
+    bodies: Bodies
+    """What the counts are the exact histogram of."""
+    reading: Reading | None
+    """What the signed estimate and its errors come from; None in a covert release."""
+    strategy: Strategy | None
 
-def post_process(
-    tree: Hierarchy,
-    strategy: Strategy,
-    noisy: dict[int, NDArray[np.int64]],
-    shares: dict[int, Budget],
-    factor: int,
-) -> FootprintSteps:
-    """Fit the noisy counts and make bodies of them."""
-    found = measurements_of(tree, strategy, noisy, shares, factor)
-    buckets = tree.buckets
-    bodies = make_bodies(buckets, found.held)
-    return FootprintSteps(
-        bodies=bodies,
-        counts=bodies.counts_on(buckets.n_rows, buckets.n_cols),
-        signed=buckets.expand(found.fitted),
-        measurements=found,
-        spending=tuple((tree.describe(level), share) for level, share in shares.items()),
-    )
+    def covert(self) -> Self:
+        """Return the outcome without its measurements."""
+        return replace(self, signed=None, reading=None, strategy=None)
 
+    def bounds(
+        self, selection: Selection, confidence: float
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return intervals that hold the count too: another reading of the same noisy counts."""
+        low, high = super().bounds(selection, confidence)
+        count = self.count(selection)
+        return np.minimum(low, count), np.maximum(high, count)
 
-def measurements_of(
-    tree: Hierarchy,
-    strategy: Strategy,
-    noisy: dict[int, NDArray[np.int64]],
-    shares: dict[int, Budget],
-    factor: int,
-) -> Measurements:
-    """Return the signed part of a release: its noisy counts and how they came about."""
-    return Measurements(measured_with(tree, noisy, shares, factor), strategy)
+    def half_widths(self, selection: Selection, confidence: float) -> NDArray[np.float64]:
+        """Return half widths from the deviations of noise and of shapes."""
+        return half_widths(*self.deviations(selection), confidence)
 
+    def deviations(
+        self, selection: Selection
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what noise and what unmeasured detail add."""
+        assert self.reading is not None
+        return self.reading.deviations(selection, self.grid)
 
-CLUMPING = 0.7
-"""How much regions keep together within a part that was not measured further, so that they
-fall the same way: 0 not at all, 1 entirely."""
+    def to_regions(self) -> geopandas.GeoDataFrame:
+        """Return each body as a convex polygon."""
+        return self.bodies.to_regions(self.grid)
 
-MIX_DOUBT = 1.5
-"""How far the prior's chances are off, as a share of their own spread, where nothing is known of
-the sizes of regions."""
-
-SHAPE_CROWD, SHAPE_DOUBT = 2.0, 1.0
-"""How shapes stray from the prior: regions that are alike fall the same way, so their chance
-has more variance than independent ones have, by the first; and the prior's chances may be off,
-by the second as a share of their own spread. Both cover T-Drive and the synthetic city."""
-
-
-def rectangle_deviations(
-    measurements: Measurements, ranges: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the standard deviations, from noise and from shape, of estimates for rectangles.
-
-    `ranges` are ``row0, row1, col0, col1`` of cells, one column a rectangle.
-    """
-    buckets = measurements.measured.hierarchy.buckets
-    noise, shape = np.zeros((2, ranges.shape[1]))
-    batch = max(_BATCH // len(buckets), 1)
-    for start in range(0, ranges.shape[1], batch):
-        some = slice(start, start + batch)
-        which, chance = buckets.weigh_rectangles(ranges[:, some])
-        noise[some], shape[some] = _deviations(measurements, which, chance)
-    return noise, shape
-
-
-def deviations(measurements: Measurements, signs: NDArray[np.int8]) -> tuple[float, float]:
-    """Return the same for one query of any cells.
-
-    `signs` is the query as a doubled array: 1 at its faces and vertices, -1 at its edges.
-    """
-    chance = measurements.measured.hierarchy.buckets.weigh(signs)
-    noise, shape = _deviations(measurements, np.arange(len(chance)), chance[None])
-    return float(noise[0]), float(shape[0])
-
-
-def _deviations(
-    measurements: Measurements, which: NDArray[np.int64], chance: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return standard deviations from the chances (a row a query) of the buckets `which`."""
-    noise = np.sqrt(measurements.variance.of(chance, which))
-    if measurements.measured.hierarchy.buckets.alphabet == "patterns":
-        return noise, np.zeros_like(noise)
-    parts = measurements.finest
-    if parts is None:
-        held = measurements.held[which]
-    else:
-        held, expected = parts.held, measurements.expected[which]
-        chance = row_sums(parts.of_bucket[which], chance * expected, len(held)) / parts.expected
-    either = np.maximum(chance * (1 - chance), 0.0)
-    # Regions fall either way by chance, and the prior as a whole may be off.
-    spread = either @ held
-    if parts is None:
-        shape = SHAPE_CROWD * spread + (SHAPE_DOUBT * spread) ** 2
-    else:
-        doubt = MIX_DOUBT * measurements.mix_doubt * spread
-        shape = spread + CLUMPING * (either @ held**2) + doubt**2
-    return noise, np.sqrt(shape)
-
-
-def half_widths(
-    noise: NDArray[np.float64], shape: NDArray[np.float64], confidence: float
-) -> NDArray[np.float64]:
-    """Return half widths of intervals from standard deviations.
-
-    A sum of noise lies between one Laplace draw and a normal variable: the wider is taken.
-    """
-    if not isinstance(confidence, Real) or not 0 < confidence < 1:
-        raise PrivacyError(
-            f"confidence must lie strictly between 0 and 1, got {confidence!r}: write 0.95 for "
-            f"95 percent"
-        )
-    normal = NormalDist().inv_cdf((1 + confidence) / 2)
-    laplace = -math.log(1 - confidence) / math.sqrt(2)
-    return np.hypot(max(normal, laplace) * noise, normal * shape)
+    def columns(self) -> codec.Columns:
+        """Return bodies, noisy counts and the catalogue."""
+        measured = None if self.reading is None else self.reading.measured
+        return codec.columns_of(self.grid, self.bodies, measured, self.strategy)

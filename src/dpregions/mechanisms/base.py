@@ -1,0 +1,206 @@
+"""The seam: what a mechanism is, from public terms to a private outcome.
+
+A `Mechanism` is a public record of its options. `prepare` settles and refuses everything that
+public values decide. A `Tally` is secret: threads, files and machines each count into one of
+their own, and tallies add up in any order. `publish` is the only line where a secret tally meets
+noise. An `Outcome` is private: what was published, how far off it may be, and its columns in a
+release file. Nothing outside a mechanism's package asks which mechanism it has.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+
+import numpy as np
+
+from dpregions.errors import InputError, PrivacyError
+from dpregions.geometry.cells import signed_sums, signed_table
+
+if TYPE_CHECKING:
+    import geopandas
+    from numpy.typing import NDArray
+
+    from dpregions.geometry.cells import Selection
+    from dpregions.geometry.grid import Grid
+    from dpregions.geometry.outlines import Bound, Outlines
+    from dpregions.privacy.budget import Budget, Neighbours, PrivacyUnit
+    from dpregions.privacy.noise import NoiseSource
+
+
+class Tally(Protocol):
+    """Counts of regions on their way to noise. Secret."""
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes."""
+
+    def add(self, outlines: Outlines) -> None:
+        """Count more regions, one for each user."""
+
+    def __iadd__(self, other: Self) -> Self:
+        """Add the tally of other users."""
+
+
+class Prepared(Protocol):
+    """A mechanism with everything settled that public values decide."""
+
+    @property
+    def sensitivity(self) -> int:
+        """How far neighbouring data move what each measurement counts (L1)."""
+
+    def tally(self) -> Any:
+        """Return an empty `Tally`."""
+
+    def publish(self, tally: Any, noise: NoiseSource) -> Outcome:
+        """Return what is published of a tally: the only line where it meets noise."""
+
+
+class Mechanism(Protocol):
+    """A frozen record of a mechanism's public options."""
+
+    name: ClassVar[str]
+    """The word for it: in `release`, on the command line, in a file."""
+
+    def prepare(
+        self, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours
+    ) -> Prepared:
+        """Settle what public values decide; refuse what cannot work."""
+
+    @classmethod
+    def layout(cls, *, covert: bool) -> Layout:
+        """Return the columns that a file has beside those of every release."""
+
+    @classmethod
+    def outcome(cls, held: Held) -> Outcome:
+        """Return the outcome that a file holds, once each value is one that it may have."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns and texts of a mechanism in a release file."""
+
+    lists: Mapping[str, Mapping[str, type[np.generic]]] = field(default_factory=dict)
+    """Columns of lists of records: the fields of each and their types."""
+    texts: Mapping[str, int] = field(default_factory=dict)
+    """Texts in the file's metadata, and the most characters that each may have."""
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Lists on rows of the file's table, flat: the row of each entry, and its fields."""
+
+    row: NDArray[np.int64]
+    fields: dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What a mechanism keeps in a file, by the names of its `Layout`."""
+
+    lists: Mapping[str, Entries] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+    stated: Any = None
+    """JSON's values, for the statement."""
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """What a file holds, as read: the public terms are checked, the rest is not."""
+
+    grid: Grid
+    budget: Budget
+    privacy_unit: PrivacyUnit
+    sensitivity: int
+    max_diameter: float
+    spending: tuple[tuple[str, Budget], ...]
+    covert: bool
+    counts: NDArray[np.int64]
+    signed: NDArray[np.float64] | None
+    columns: Columns
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome(ABC):
+    """What a mechanism published. Private.
+
+    Attributes
+    ----------
+    counts : numpy.ndarray
+        Whole numbers >= 0 for every face, edge and vertex (read only).
+    signed : numpy.ndarray or None
+        The signed estimate of every component (read only); None where it was left out.
+    spending : tuple
+        What was measured and with which share of epsilon; they sum to it exactly.
+    """
+
+    grid: Grid
+    counts: NDArray[np.int64]
+    signed: NDArray[Any] | None
+    spending: tuple[tuple[str, Budget], ...]
+
+    def __post_init__(self) -> None:
+        for name in ("counts", "signed"):
+            if getattr(self, name) is None:
+                continue
+            array = np.array(getattr(self, name))
+            if array.shape != self.grid.doubled_shape:
+                raise InputError(
+                    f"{name} must have shape {self.grid.doubled_shape} on {self.grid!r}, "
+                    f"got {array.shape}"
+                )
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    def covert(self) -> Self:
+        """Return the outcome without its signed part: no estimates and no intervals."""
+        return replace(self, signed=None)
+
+    def count(self, selection: Selection) -> NDArray[np.int64]:
+        """Return the count of each selected query."""
+        return signed_sums(self._count_table, self.counts, selection)
+
+    def estimate(self, selection: Selection) -> NDArray[Any]:
+        """Return the signed estimate of each selected query."""
+        assert self.signed is not None
+        return signed_sums(self._signed_table, self.signed, selection)
+
+    @cached_property
+    def _count_table(self) -> NDArray[np.int64]:
+        return signed_table(self.counts)
+
+    @cached_property
+    def _signed_table(self) -> NDArray[Any]:
+        assert self.signed is not None
+        return signed_table(self.signed)
+
+    def bounds(
+        self, selection: Selection, confidence: float
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the ends of an interval for each selected query: true counts are never negative.
+
+        Takes an outcome that has a signed part.
+        """
+        middle, width = self.estimate(selection), self.half_widths(selection, confidence)
+        return np.maximum(middle - width, 0), np.maximum(middle + width, 0)
+
+    @abstractmethod
+    def half_widths(self, selection: Selection, confidence: float) -> NDArray[Any]:
+        """Return how far the true count of each selected query is from its estimate, at most."""
+
+    @abstractmethod
+    def deviations(
+        self, selection: Selection
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the standard deviations of each estimate: from noise, and from shapes."""
+
+    def to_regions(self) -> geopandas.GeoDataFrame:
+        """Return the synthetic regions that `counts` are the exact histogram of."""
+        raise PrivacyError("this release is not known to be the histogram of any set of regions")
+
+    def columns(self) -> Columns:
+        """Return what a file keeps beside counts and estimates."""
+        return Columns()

@@ -1,0 +1,240 @@
+"""The footprint mechanism's columns in a release file: noisy counts, bodies, the catalogue.
+
+Owns what of an outcome is kept and the checks that make it an outcome again. Reading trusts
+nothing. It knows nothing of Parquet.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+
+from dpregions.errors import ReleaseFileError, TooLargeError
+from dpregions.mechanisms.base import Columns, Entries, Layout
+from dpregions.mechanisms.footprint.bodies import Bodies
+from dpregions.mechanisms.footprint.buckets import Alphabet, Buckets, refuse_too_many
+from dpregions.mechanisms.footprint.catalogue_text import (
+    LIMIT,
+    catalogue_from_text,
+    catalogue_to_text,
+)
+from dpregions.mechanisms.footprint.choice import n_affordable
+from dpregions.mechanisms.footprint.levels import MIX, WHOLE, Grouping, Hierarchy, Level
+from dpregions.mechanisms.footprint.measuring import Measured, Measurement, Strategy
+from dpregions.memory import LOADED, LOADED_BUCKET, LOADED_ENTRY, refuse_beyond
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dpregions.geometry.grid import Grid
+    from dpregions.mechanisms.base import Held
+    from dpregions.mechanisms.footprint.catalogue import Catalogue
+
+_BODIES = {"pattern": np.int32, "times": np.int64}
+_MEASURED = {"level": np.int16, "group": np.int32, "value": np.int64}
+_EXACT = 1 << 53
+"""Whole numbers up to this are floats."""
+_MOST_LEVELS = 16
+_MOST_BLOCK = 1 << 30
+
+
+def layout(*, covert: bool) -> Layout:
+    """Return the columns of a file."""
+    lists = {"bodies": _BODIES} if covert else {"bodies": _BODIES, "measured": _MEASURED}
+    return Layout(lists, {"catalogue": LIMIT})
+
+
+def columns_of(
+    grid: Grid, bodies: Bodies, measured: Measured | None, strategy: Strategy | None
+) -> Columns:
+    """Return what a file keeps of an outcome."""
+    lists = {"bodies": _body_entries(bodies, grid)}
+    if measured is not None and strategy is not None:
+        lists["measured"] = _measured_entries(measured, strategy, grid)
+    stated = None if strategy is None else _strategy_fields(strategy)
+    return Columns(lists, {"catalogue": catalogue_to_text(bodies.catalogue)}, stated)
+
+
+def read(held: Held) -> tuple[Bodies, Measured | None, Strategy | None]:
+    """Return the bodies of a file, and unless it is covert its measurements."""
+    if held.sensitivity != held.privacy_unit.sensitivity_factor:
+        raise ReleaseFileError("its sensitivity is not that of its bound and neighbour relation")
+    stated = held.columns.stated
+    if (stated is not None) == held.covert:
+        raise ReleaseFileError("it has a strategy without measurements, or the other way round")
+    strategy = None if stated is None else _strategy(stated, len(held.spending))
+    if "catalogue" not in held.columns.texts:
+        raise ReleaseFileError("it lacks the catalogue of patterns")
+    known = catalogue_from_text(held.columns.texts["catalogue"])
+    bodies = _bodies(held.columns.lists["bodies"], known, held.grid, held.counts)
+    measured = None if strategy is None else _measured(held, known, strategy)
+    return bodies, measured, strategy
+
+
+def _face(grid: Grid, row: NDArray[np.int64], col: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the row of the table that holds a cell's face."""
+    return 2 * row * grid.doubled_shape[1] + 2 * col
+
+
+def _body_entries(bodies: Bodies, grid: Grid) -> Entries:
+    tallied = bodies.tallied()
+    fields: dict[str, NDArray[Any]] = {
+        "pattern": tallied.pattern.astype(np.int32),
+        "times": tallied.times,
+    }
+    return Entries(_face(grid, tallied.row, tallied.col), fields)
+
+
+def _measured_levels(strategy: Strategy) -> dict[int, Level]:
+    """Return the partitions that were measured, by their numbers in the file: of the mix -1.
+
+    The total always is, before the others are chosen.
+    """
+    chain, weights = strategy.levels, strategy.weights
+    found = {i: level for i, level in enumerate(chain) if level == WHOLE or level in weights}
+    return found | ({-1: MIX} if MIX in weights else {})
+
+
+def _measured_places(tree: Hierarchy, strategy: Strategy, grid: Grid) -> Entries:
+    """Return where the counts of what was measured belong, level by level, part by part."""
+    rows, numbers, groups = [], [], []
+    for number, level in _measured_levels(strategy).items():
+        row, col, group = tree.anchors(level)
+        rows.append(_face(grid, row, col))
+        numbers.append(np.full(len(row), number, np.int16))
+        groups.append(group.astype(np.int32))
+    fields: dict[str, NDArray[Any]] = {
+        "level": np.concatenate(numbers),
+        "group": np.concatenate(groups),
+    }
+    return Entries(np.concatenate(rows), fields)
+
+
+def _in_order(entries: Entries) -> NDArray[np.int64]:
+    return np.lexsort((entries.fields["group"], entries.fields["level"], entries.row))
+
+
+def _measured_entries(measured: Measured, strategy: Strategy, grid: Grid) -> Entries:
+    """Return noisy counts, each on the face at the lower left of its part's block."""
+    found = _measured_places(measured.hierarchy, strategy, grid)
+    noisy = [measured.noisy[level].values for level in _measured_levels(strategy).values()]
+    values = np.concatenate(noisy).astype(np.int64)
+    order = _in_order(found)
+    fields = {name: field[order] for name, field in (found.fields | {"value": values}).items()}
+    return Entries(found.row[order], fields)
+
+
+def _measured(held: Held, known: Catalogue, strategy: Strategy) -> Measured:
+    grid, entries = held.grid, held.columns.lists["measured"]
+    _refuse_buckets(known, strategy, grid, len(entries.row))
+    tree = Hierarchy.of(Buckets.of(known, strategy.alphabet, *grid.shape), strategy.levels)
+    for coarse, fine, up in zip(tree.part, tree.part[1:], tree.parent, strict=False):
+        if not np.array_equal(up[fine], coarse):
+            raise ReleaseFileError("its levels do not refine each other")
+    places = _measured_places(tree, strategy, grid)
+    order = _in_order(places)
+    same = np.array_equal(places.row[order], entries.row) and all(
+        np.array_equal(places.fields[name][order], entries.fields[name])
+        for name in ("level", "group")
+    )
+    value = entries.fields["value"]
+    if not same or (np.abs(value) > _EXACT).any():
+        raise ReleaseFileError("its measurements are not those of its strategy")
+    levels = _measured_levels(strategy)
+    noisy = {level: value[entries.fields["level"] == i] for i, level in levels.items()}
+    spent = (share for _, share in held.spending)
+    shares = dict(zip(levels.values(), spent, strict=True))
+    if len({shares[at].epsilon / weight for at, weight in strategy.weights.items()}) > 1:
+        raise ReleaseFileError("what it spent is not in proportion to its strategy's weights")
+    return Measured.of(tree, noisy, shares, held.sensitivity)
+
+
+def _refuse_buckets(known: Catalogue, strategy: Strategy, grid: Grid, n_entries: int) -> None:
+    """Refuse more buckets than any release has, or than this machine holds."""
+    n = refuse_too_many(known.side, *grid.shape)
+    if strategy.alphabet == "patterns":
+        n = n_affordable(known, *grid.shape)
+        if not n:
+            raise ReleaseFileError("it has more patterns than were ever measured on its grid")
+    buckets = (LOADED_BUCKET + 16 * len(strategy.levels)) * n
+    refuse_beyond(
+        buckets + LOADED * grid.n_components + LOADED_ENTRY * n_entries,
+        f"reading this release with {n:,} buckets",
+        "read it on a larger one",
+        TooLargeError,
+    )
+
+
+def _bodies(entries: Entries, known: Catalogue, grid: Grid, counts: NDArray[np.int64]) -> Bodies:
+    row, col = np.divmod(entries.row, grid.doubled_shape[1])
+    if ((row & 1) | (col & 1)).any():
+        raise ReleaseFileError("it has lists on rows that are no faces")
+    row, col = row >> 1, col >> 1
+    pattern, times = entries.fields["pattern"].astype(np.int64), entries.fields["times"]
+    good = (pattern >= 0) & (pattern < len(known)) & (times >= 1) & (times <= counts.max())
+    if not good.all():
+        raise ReleaseFileError("it has bodies out of range")
+    again = (np.diff(entries.row) == 0) & (np.diff(pattern) <= 0)
+    inside = (row + known.heights[pattern] <= grid.n_rows) & (
+        col + known.widths[pattern] <= grid.n_cols
+    )
+    bodies = Bodies(known, pattern, row, col, times)
+    if again.any() or not inside.all():
+        raise ReleaseFileError("it has bodies out of order or beyond the area")
+    if not np.array_equal(bodies.counts_on(*grid.shape), counts):
+        raise ReleaseFileError("its counts are not those of its bodies")
+    return bodies
+
+
+def _strategy_fields(strategy: Strategy) -> dict[str, Any]:
+    weights = strategy.weights
+    return {
+        "alphabet": strategy.alphabet,
+        "levels": [{"block": at.block, "letters": at.letters} for at in strategy.levels],
+        "weights": [weights.get(at, 0) for at in strategy.levels],
+        "mix": weights.get(MIX, 0),
+    }
+
+
+def _strategy(found: Any, n_spent: int) -> Strategy:
+    """Return the strategy of a statement, once it is one that could have been followed."""
+    fields = {"alphabet": str, "levels": list, "weights": list, "mix": int}
+    good = _has(found, fields) and found["alphabet"] in get_args(Alphabet)
+    good = good and all(
+        _has(level, {"block": int, "letters": str}) and level["letters"] in get_args(Grouping)
+        for level in found["levels"]
+    )
+    if not good:
+        raise ReleaseFileError("its strategy has other fields than it must")
+    levels = [Level(level["block"], level["letters"]) for level in found["levels"]]
+    weights = found["weights"]
+    good = (
+        2 <= len(levels) == len(weights) <= _MOST_LEVELS
+        and all(type(weight) is int and weight >= 0 for weight in weights)
+        and all(1 <= level.block <= _MOST_BLOCK for level in levels[1:])
+        and levels[0] == WHOLE
+        and levels[-1] == Level(1, "letters")
+        and len(set(levels)) == len(levels)
+        and weights[0] == 0
+        and found["mix"] >= 0
+        and 1 + sum(weight > 0 for weight in [*weights, found["mix"]]) == n_spent
+    )
+    if not good:
+        raise ReleaseFileError("its strategy is none that could have been followed")
+    measurements = [
+        Measurement(level.block, level.letters, weight)
+        for level, weight in zip(levels[1:], weights[1:], strict=True)
+    ]
+    if found["mix"]:
+        measurements.append(Measurement(MIX.block, MIX.letters, found["mix"]))
+    return Strategy(found["alphabet"], tuple(measurements))
+
+
+def _has(found: Any, fields: dict[str, type]) -> bool:
+    """Whether a value is an object of just these fields, each of its kind."""
+    return (
+        isinstance(found, dict)
+        and found.keys() == fields.keys()
+        and all(type(found[name]) is kind for name, kind in fields.items())
+    )

@@ -1,0 +1,129 @@
+"""Two fits to noisy counts of nested partitions.
+
+- `signed_fit`: weighted least squares, unbiased for measured parts, may be negative (up the
+  tree, then down).
+- `covert_fit`: the same measurements read as Bayes would, top-down: each part's count is split
+  among its children by what was measured and by what is expected beforehand, none negative,
+  their sum kept. How far to trust the expectation is judged from the noisy counts themselves.
+
+Everything here sees only noisy counts and public parameters.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dpregions.mechanisms.footprint.levels import Hierarchy
+    from dpregions.mechanisms.footprint.measuring import Measured
+
+_ROUNDS = 25
+_LEAST_SPREAD = 1e-3
+_DOUBT = 4.0
+
+
+def combine(measured: Measured) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
+    """Return, up the tree, each part's best estimate from itself and below, and its variance.
+
+    Infinite where nothing at or below a part was measured.
+    """
+    tree = measured.hierarchy
+    n = len(tree.levels)
+    values: list[NDArray[np.float64]] = [np.zeros(size) for size in tree.sizes]
+    spread: list[NDArray[np.float64]] = [np.full(size, np.inf) for size in tree.sizes]
+    for level in range(n - 1, -1, -1):
+        if level < n - 1:
+            up = tree.parent[level]
+            values[level] = sums(up, values[level + 1], tree.sizes[level])
+            spread[level] = sums(up, spread[level + 1], tree.sizes[level])
+        direct = measured.levels[level]
+        if direct is not None:
+            own = direct.variance
+            # The weight of what comes from below; 0 where that was not measured.
+            below = own / (own + spread[level])
+            seen = direct.values
+            values[level] = np.where(below > 0, below * values[level] + (1 - below) * seen, seen)
+            spread[level] = own * (1 - below)
+    return values, spread
+
+
+def signed_fit(measured: Measured, expected: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the weighted least squares counts of buckets; unmeasured detail as expected."""
+    tree = measured.hierarchy
+    values, spread = combine(measured)
+    fit = values[0]
+    for level, up in enumerate(tree.parent, start=1):
+        if np.isinf(spread[level]).any():
+            fit = fit[up] * shares_of(tree, level, expected)
+            continue
+        missing = fit - sums(up, values[level], len(fit))
+        fit = values[level] + spread[level] * (missing / sums(up, spread[level], len(fit)))[up]
+    return fit[tree.part[-1]]
+
+
+def covert_fit(measured: Measured, expected: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return non-negative counts of buckets, top-down; unmeasured detail as expected."""
+    tree = measured.hierarchy
+    values, spread = combine(measured)
+    fit = np.maximum(values[0], 0.0)
+    for level, up in enumerate(tree.parent, start=1):
+        prior = fit[up] * shares_of(tree, level, expected)
+        if np.isinf(spread[level]).any():
+            fit = prior
+            continue
+        fit = split(fit, up, prior, values[level], spread[level])
+    return fit[tree.part[-1]]
+
+
+def split(
+    total: NDArray[np.float64],
+    up: NDArray[np.int64],
+    prior: NDArray[np.float64],
+    seen: NDArray[np.float64],
+    noise: NDArray[np.float64],
+    believed: float = 2.0,
+) -> NDArray[np.float64]:
+    """Return children that add up to their parents' totals, between prior and measurement.
+
+    A child's count is taken to vary about its prior m with variance m + s * m**2: chance, and
+    a real unevenness s that is estimated from how far the measurements stray. Where one
+    strays by more than `believed` standard deviations of its noise, it is believed: real
+    counts have heavier tails than any common s, and shrinking a hot spot costs more than it
+    saves. For the same reason the variance is taken `_DOUBT` times over.
+    """
+    stray = (seen - prior) ** 2 - noise - prior
+    trust = 1.0 / (noise + prior + 0.3 * prior**2) ** 2
+    uneven = (trust * prior**2 * stray).sum() / max((trust * prior**4).sum(), 1e-300)
+    beyond = np.maximum((seen - prior) ** 2 - believed**2 * noise, 0.0)
+    own = _DOUBT * (prior + max(uneven, _LEAST_SPREAD) * prior**2) + beyond + 1e-9
+    weight = own * noise / (own + noise)
+    best = weight * (prior / own + seen / noise)
+    free = np.ones(len(best), np.bool_)
+    n = len(total)
+    for _ in range(_ROUNDS):
+        room = np.maximum(sums(up, weight * free, n), 1e-300)
+        shift = (total - sums(up, best * free, n)) / room
+        fit = np.where(free, best + weight * shift[up], 0.0)
+        negative = (fit < 0) & free
+        if not negative.any():
+            break
+        free &= ~negative
+    fit = np.maximum(fit, 0.0)
+    reached = sums(up, fit, n)
+    return fit * np.divide(total, reached, out=np.zeros(n), where=reached > 0)[up]
+
+
+def shares_of(tree: Hierarchy, level: int, expected: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return each part's expected share of its parent."""
+    up = tree.parent[level - 1]
+    weight = sums(tree.part[level], expected, tree.sizes[level])
+    return weight / sums(up, weight, tree.sizes[level - 1])[up]
+
+
+def sums(part: NDArray[np.int64], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+    """Return the sum of the values in each of n parts."""
+    return np.bincount(part, values, minlength=n).astype(np.float64, copy=False)

@@ -1,0 +1,88 @@
+"""The tally of the footprint mechanism: how many regions are in each bucket. Secret.
+
+Sparse from the start: it holds the buckets that somebody is in, sorted, each with a number. Tallies
+of different users add up in any order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpregions.mechanisms.footprint import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dpregions.geometry.outlines import Outlines
+    from dpregions.mechanisms.footprint.buckets import Buckets
+
+Numbered = tuple["NDArray[np.int64]", "NDArray[np.int64]"]
+"""Buckets in order, and how many regions are in each."""
+
+
+class FootprintTally:
+    """Regions by bucket, of the finest alphabet that may be measured. Secret."""
+
+    def __init__(self, buckets: Buckets) -> None:
+        self._buckets = buckets
+        self._parts: list[Numbered] = []
+
+    def add(self, outlines: Outlines) -> None:
+        """Count more regions; those that touch no cell are in no bucket."""
+        b = self._buckets
+        places, spans = kernel.footprints(
+            outlines.xy, outlines.offsets, b.n_rows, b.n_cols, b.catalogue.side
+        )
+        inside = places[:, 2] > 0
+        numbers = b.numbers(places[inside], spans[inside])
+        self._hold(np.unique(numbers, return_counts=True))
+
+    def __iadd__(self, other: FootprintTally) -> FootprintTally:
+        """Add the tally of other users."""
+        for part in other._parts:
+            self._hold(part)
+        return self
+
+    def __mul__(self, times: int) -> FootprintTally:
+        """Return the tally of so many regions where this one has one."""
+        made = FootprintTally(self._buckets)
+        made._parts = [(number, times * n) for number, n in self._parts]
+        return made
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes."""
+        return sum(number.nbytes + n.nbytes for number, n in self._parts)
+
+    @property
+    def total(self) -> int:
+        """How many regions touch the area."""
+        return sum(int(n.sum()) for _, n in self._parts)
+
+    def counts(self, buckets: Buckets) -> NDArray[np.int64]:
+        """Return how many regions are in each bucket of an alphabet, this one or a coarser."""
+        counts = np.zeros(len(buckets), np.int64)
+        for number, n in self._parts:
+            np.add.at(counts, self._buckets.within(buckets, number), n)
+        return counts
+
+    def _hold(self, part: Numbered) -> None:
+        """Keep a part, merged with those before it that are no longer than it.
+
+        So parts grow shorter by half and more from first to last, there are few of them, and
+        merging costs each entry a logarithm of times.
+        """
+        while self._parts and len(self._parts[-1][0]) <= 2 * len(part[0]):
+            part = _merged(self._parts.pop(), part)
+        self._parts.append(part)
+
+
+def _merged(one: Numbered, other: Numbered) -> Numbered:
+    number = np.concatenate([one[0], other[0]])
+    n = np.concatenate([one[1], other[1]])
+    order = np.argsort(number, kind="stable")
+    number, n = number[order], n[order]
+    starts = np.flatnonzero(np.diff(number, prepend=-1))
+    return number[starts], np.add.reduceat(n, starts) if len(n) else n

@@ -1,0 +1,35 @@
+"""Which mechanisms there are, by name: the words of `release` and the names in files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dpregions.errors import InputError, InputTypeError, PrivacyError
+from dpregions.mechanisms.footprint.mechanism import Footprint
+from dpregions.mechanisms.paper.mechanism import Paper
+
+if TYPE_CHECKING:
+    from dpregions.mechanisms.base import Mechanism
+
+MECHANISMS: dict[str, type[Mechanism]] = {kind.name: kind for kind in (Footprint, Paper)}
+"""The mechanisms by name. Another one is known, and its files can be read, once it is here."""
+
+
+def chosen(method: str | Mechanism, workload: Any = None) -> Mechanism:
+    """Return the mechanism that a word stands for; a record of one stands for itself."""
+    if not isinstance(method, str):
+        if not callable(getattr(method, "prepare", None)):
+            raise InputTypeError(
+                f"method must be a name or a mechanism, got {type(method).__name__}"
+            )
+        if workload is not None:
+            raise InputError("workload goes into the mechanism: Footprint(workload=...)")
+        return method
+    if method not in MECHANISMS:
+        known = " or ".join(map(repr, MECHANISMS))
+        raise PrivacyError(f"method={method!r} is unknown: use {known}")
+    if workload is None:
+        return MECHANISMS[method]()
+    if method != Footprint.name:
+        raise InputError("workload is for method='footprint': the paper's has nothing to lay out")
+    return Footprint(workload=workload)

@@ -1,0 +1,143 @@
+"""The paper's mechanism behind the seam: noise on the Euler histogram, then LinProg and Round."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from dpregions.errors import GridError, InputError, PrivacyError, ReleaseFileError
+from dpregions.geometry.doubled import SpanCounts
+from dpregions.geometry.grid import size_in_words
+from dpregions.mechanisms.base import Held, Layout, Outcome
+from dpregions.mechanisms.paper.pipeline import NORMS, Norm, run
+from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
+from dpregions.memory import PAPER, refuse_beyond
+from dpregions.privacy.law import sum_half_width, variance
+from dpregions.privacy.noise import scale_for
+
+if TYPE_CHECKING:
+    import geopandas
+    from numpy.typing import NDArray
+
+    from dpregions.geometry.cells import Selection
+    from dpregions.geometry.grid import Grid
+    from dpregions.geometry.outlines import Bound
+    from dpregions.privacy.budget import Budget, Neighbours
+    from dpregions.privacy.noise import NoiseSource
+
+_EXACT = 1 << 53
+"""Whole numbers up to this are floats."""
+
+
+@dataclass(frozen=True)
+class Paper:
+    """Noise on every component, then the nearest consistent array.
+
+    Parameters
+    ----------
+    norm : {"l1", "linf"}
+        What LinProg minimises.
+    """
+
+    name: ClassVar[str] = "paper"
+
+    norm: Norm = "l1"
+
+    def __post_init__(self) -> None:
+        if self.norm not in NORMS:
+            raise InputError(f"norm={self.norm!r} is unknown: use 'l1' or 'linf'")
+
+    def prepare(
+        self, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours
+    ) -> PreparedPaper:
+        """Settle the sensitivity; refuse a grid beyond memory and a hopeless epsilon."""
+        what = f"a release by the paper's method on {size_in_words(grid)}"
+        refuse_beyond(PAPER * grid.n_components, what, error=GridError)
+        sensitivity = euler_sensitivity(bound.k, neighbours, *grid.shape)
+        scale_for(budget, sensitivity)
+        return PreparedPaper(self.norm, grid, budget, sensitivity)
+
+    @classmethod
+    def layout(cls, *, covert: bool) -> Layout:
+        """Return no columns: counts and estimates are all there is."""
+        return Layout()
+
+    @classmethod
+    def outcome(cls, held: Held) -> PaperOutcome:
+        """Return the outcome of a file; estimates are whole numbers."""
+        grid, bound = held.grid, held.max_diameter
+        # The file has the float next to the bound that was enforced, which may be a fraction.
+        near = (math.nextafter(bound, 0), bound, math.nextafter(bound, math.inf))
+        spans = {grid.cells_spanned(length) for length in near}
+        relation = held.privacy_unit.neighbours
+        if held.sensitivity not in {euler_sensitivity(k, relation, *grid.shape) for k in spans}:
+            raise ReleaseFileError(
+                "its sensitivity is not that of its bound and neighbour relation"
+            )
+        if len(held.spending) != 1:
+            raise ReleaseFileError("it spent in parts what its method spends at once")
+        signed = held.signed
+        if signed is not None and ((np.abs(signed) > _EXACT) | (signed != np.rint(signed))).any():
+            raise ReleaseFileError("it has estimates that are no whole numbers")
+        whole = None if signed is None else signed.astype(np.int64)
+        scale = scale_for(held.budget, held.sensitivity)
+        return PaperOutcome(grid, held.counts, whole, held.spending, scale)
+
+
+@dataclass(frozen=True)
+class PreparedPaper:
+    """The paper's mechanism on a grid, calibrated."""
+
+    norm: Norm
+    grid: Grid
+    budget: Budget
+    sensitivity: int
+
+    def tally(self) -> SpanCounts:
+        """Return an empty Euler histogram, as differences along its rows.
+
+        It is as large as what is published: each component gets noise, empty ones too.
+        """
+        return SpanCounts(*self.grid.shape)
+
+    def publish(self, tally: SpanCounts, noise: NoiseSource) -> PaperOutcome:
+        """Run the pipeline on the exact histogram."""
+        steps = run(
+            tally.histogram(),
+            epsilon=self.budget,
+            sensitivity=self.sensitivity,
+            noise=noise,
+            norm=self.norm,
+        )
+        spending = ((f"all {self.grid.n_components:,} components", self.budget),)
+        scale = scale_for(self.budget, self.sensitivity)
+        return PaperOutcome(self.grid, steps.counts, steps.signed, spending, scale)
+
+
+@dataclass(frozen=True, eq=False)
+class PaperOutcome(Outcome):
+    """Round's counts, and the counts with noise alone. Private."""
+
+    scale: float
+    """Of the noise on each component."""
+
+    def half_widths(self, selection: Selection, confidence: float) -> NDArray[Any]:
+        """Return quantiles of the sum of as many draws as a query has components."""
+        return sum_half_width(selection.n_components, self.scale, confidence)
+
+    def deviations(
+        self, selection: Selection
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what the draws add up to; shapes add nothing."""
+        noise = np.sqrt(selection.n_components * variance(self.scale))
+        return noise, np.zeros_like(noise)
+
+    def to_regions(self) -> geopandas.GeoDataFrame:
+        """Refuse: no regions have these counts."""
+        raise PrivacyError(
+            "a release made with method='paper' is the histogram of no set of regions: its counts "
+            "satisfy C1 to C3, which does not suffice. Use method='footprint'"
+        )
