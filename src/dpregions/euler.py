@@ -18,14 +18,8 @@ import numpy as np
 
 from dpregions.crs import degrees_remedy, match_crs
 from dpregions.errors import InputError, InputTypeError
-from dpregions.geometry.cells import (
-    checked_rectangle,
-    select,
-    signed_sum,
-    signed_sums,
-    signed_table,
-    warn_outside,
-)
+from dpregions.geometry.cells import checked_rectangle, select, warn_outside
+from dpregions.geometry.doubled import SignedTable, SpanCounts
 from dpregions.geometry.grid import Grid, check_grid
 from dpregions.geometry.outlines import Bound, Oversize, check_oversize
 from dpregions.intake.regions import geometry_batches, outlines_of, read_regions
@@ -131,7 +125,7 @@ class EulerHistogram:
     def _hold(self, grid: Grid, counts: NDArray[np.int64]) -> None:
         counts.flags.writeable = False
         self._grid, self._counts = grid, counts
-        self._sums: NDArray[np.int64] | None = None
+        self._sums: SignedTable | None = None
 
     @property
     def grid(self) -> Grid:
@@ -184,14 +178,14 @@ class EulerHistogram:
             if cells[1] < cells[0] or cells[3] < cells[2]:
                 remedy = degrees_remedy(self._grid.crs, np.array(bounds)[:, None])
                 warn_outside(f"the query lies wholly outside the grid's area: 0 counted{remedy}", 2)
-            return signed_sum(self._table, *cells)
+            return self._table.rectangle(*cells)
         selection = select(self._grid, query, crs)
-        return selection.wrap(signed_sums(self._table, self._counts, selection))
+        return selection.wrap(selection.sums(self._table))
 
     @property
-    def _table(self) -> NDArray[np.int64]:
+    def _table(self) -> SignedTable:
         if self._sums is None:
-            self._sums = signed_table(self._counts)
+            self._sums = SignedTable(self._counts)
         return self._sums
 
     def __add__(self, other: object) -> EulerHistogram:
@@ -234,33 +228,30 @@ class EulerHistogram:
 def _histogram(
     batches: Iterator[NDArray[np.object_]], crs: CRS | None, grid: Grid, bound: Bound | None
 ) -> NDArray[np.int64]:
-    """Sum batches of regions: one difference array a worker, one batch each at a time."""
-    from dpregions.geometry import kernel as _kernel
-
+    """Sum batches of regions: one part per worker, one batch each at a time."""
     lock = threading.Lock()
 
     def next_batch() -> NDArray[np.object_] | None:
         with lock:
             return next(work, None)
 
-    def add_batches() -> NDArray[np.int64]:
-        steps = np.zeros((grid.doubled_shape[0], grid.doubled_shape[1] + 1), np.int64)
+    def add_batches() -> SpanCounts:
+        part = SpanCounts(*grid.shape)
         while (batch := next_batch()) is not None:
-            outlines = outlines_of(batch, crs, grid, bound)
-            _kernel.add_bodies(outlines.xy, outlines.offsets, *grid.shape, steps)
-        return steps
+            part.add(outlines_of(batch, crs, grid, bound))
+        return part
 
     head = list(islice(batches, 2))
     work = chain(head, batches)
     if len(head) < 2:
-        steps = add_batches()
+        whole = add_batches()
     else:
         with ThreadPoolExecutor(n_workers(grid)) as pool:
             parts = [pool.submit(add_batches) for _ in range(n_workers(grid))]
-            steps = parts[0].result()
+            whole = parts[0].result()
             for part in parts[1:]:
-                steps += part.result()
-    return np.cumsum(steps, axis=1, out=steps)[:, :-1]
+                whole += part.result()
+    return whole.histogram()
 
 
 def n_workers(grid: Grid) -> int:

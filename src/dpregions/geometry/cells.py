@@ -27,6 +27,7 @@ from dpregions.errors import (
     OutsideAreaWarning,
     QueryError,
 )
+from dpregions.geometry.doubled import SignedTable
 from dpregions.geometry.grid import Grid
 from dpregions.geometry.lattice import REACH, STEPS
 
@@ -111,6 +112,19 @@ class Selection:
                 part[rows, cols] = sign * inner
         return signs
 
+    def sums(self, table: SignedTable) -> NDArray[Any]:
+        """Return F - E + V over the inside of each query's cells."""
+        empty = self.outside
+        row0, row1, col0, col1 = cells = np.where(empty, 0, self.ranges)
+        sums = table.rectangles(*cells)
+        sums[empty] = 0
+        for i, mask in self.masks.items():
+            part = table.counts[2 * row0[i] : 2 * row1[i] + 1, 2 * col0[i] : 2 * col1[i] + 1]
+            sums[i] = sum(
+                sign * part[rows, cols][inner].sum() for sign, rows, cols, inner in _inside(mask)
+            )
+        return sums
+
     def wrap(self, values: NDArray[Any], name: str = "count") -> Any:
         """Return one value a query in the form the queries came in."""
         if self.index is not None:
@@ -144,50 +158,6 @@ def select(grid: Grid, query: tuple[Any, ...], crs: Any = None) -> Selection:
     bare = crs is None and getattr(query[0], "crs", None) is None
     _warn(selection, grid, bare)
     return selection
-
-
-def signed_table(counts: NDArray[Any]) -> NDArray[Any]:
-    """Return the summed-area table of the signed doubled array, with a first row and column of 0.
-
-    The sign of entry (i, j) is (-1)**(i+j): faces and vertices add, edges subtract.
-    """
-    table = np.zeros((counts.shape[0] + 1, counts.shape[1] + 1), counts.dtype)
-    inner = table[1:, 1:]
-    inner[...] = counts
-    np.negative(inner[1::2], out=inner[1::2])
-    np.negative(inner[:, 1::2], out=inner[:, 1::2])
-    np.cumsum(inner, axis=0, out=inner)
-    np.cumsum(inner, axis=1, out=inner)
-    return table
-
-
-def signed_sum(table: NDArray[Any], row0: int, row1: int, col0: int, col1: int) -> Any:
-    """Return F - E + V inside one rectangle of cells, as a Python number."""
-    if row1 < row0 or col1 < col0:
-        return 0
-    top, right = 2 * row1 + 1, 2 * col1 + 1
-    left, bottom = 2 * col0, 2 * row0
-    return (
-        table.item(top, right)
-        - table.item(bottom, right)
-        - table.item(top, left)
-        + table.item(bottom, left)
-    )
-
-
-def signed_sums(table: NDArray[Any], counts: NDArray[Any], selection: Selection) -> NDArray[Any]:
-    """Return F - E + V over the inside of each query's cells."""
-    empty = selection.outside
-    row0, row1, col0, col1 = (np.where(empty, 0, v) for v in selection.ranges)
-    top, right, left, bottom = 2 * row1 + 1, 2 * col1 + 1, 2 * col0, 2 * row0
-    sums = table[top, right] - table[bottom, right] - table[top, left] + table[bottom, left]
-    sums[empty] = 0
-    for i, mask in selection.masks.items():
-        part = counts[bottom[i] : top[i], left[i] : right[i]]
-        sums[i] = sum(
-            sign * part[rows, cols][inner].sum() for sign, rows, cols, inner in _inside(mask)
-        )
-    return sums
 
 
 def _inside(

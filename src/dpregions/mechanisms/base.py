@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 import numpy as np
 
 from dpregions.errors import InputError, PrivacyError
-from dpregions.geometry.cells import signed_sums, signed_table
+from dpregions.geometry.doubled import SignedTable
 
 if TYPE_CHECKING:
     import geopandas
@@ -161,21 +161,20 @@ class Outcome(ABC):
 
     def count(self, selection: Selection) -> NDArray[np.int64]:
         """Return the count of each selected query."""
-        return signed_sums(self._count_table, self.counts, selection)
+        return selection.sums(self._count_table)
 
     def estimate(self, selection: Selection) -> NDArray[Any]:
         """Return the signed estimate of each selected query."""
-        assert self.signed is not None
-        return signed_sums(self._signed_table, self.signed, selection)
+        return selection.sums(self._signed_table)
 
     @cached_property
-    def _count_table(self) -> NDArray[np.int64]:
-        return signed_table(self.counts)
+    def _count_table(self) -> SignedTable:
+        return SignedTable(self.counts)
 
     @cached_property
-    def _signed_table(self) -> NDArray[Any]:
+    def _signed_table(self) -> SignedTable:
         assert self.signed is not None
-        return signed_table(self.signed)
+        return SignedTable(self.signed)
 
     def bounds(
         self, selection: Selection, confidence: float

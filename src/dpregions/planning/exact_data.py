@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from dpregions.geometry.cells import signed_table
+from dpregions.geometry.doubled import SignedTable, SpanCounts
 from dpregions.geometry.grid import Grid
 from dpregions.geometry.lattice import STEPS
 from dpregions.geometry.outlines import Bound, Outlines
@@ -38,15 +38,12 @@ class EulerAnswers:
     counts: NDArray[Any]
 
     @cached_property
-    def _table(self) -> NDArray[Any]:
-        return signed_table(self.counts)
+    def _table(self) -> SignedTable:
+        return SignedTable(self.counts)
 
     def answers(self, rectangles: NDArray[np.int64]) -> NDArray[Any]:
         """Return F - E + V of each rectangle."""
-        row0, row1, col0, col1 = rectangles
-        top, bottom, left, right = 2 * row1 + 1, 2 * row0, 2 * col0, 2 * col1 + 1
-        t = self._table
-        return t[top, right] - t[bottom, right] - t[top, left] + t[bottom, left]
+        return self._table.rectangles(*rectangles)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,13 +74,10 @@ class ExactData:
     @cached_property
     def counts(self) -> NDArray[np.int64]:
         """The exact Euler histogram."""
-        from dpregions.geometry import kernel as _kernel
-
-        n_rows, n_cols = self.grid.doubled_shape
-        steps = np.zeros((n_rows, n_cols + 1), np.int64)
+        whole = SpanCounts(*self.grid.shape)
         for batch in self.outlines:
-            _kernel.add_bodies(batch.xy, batch.offsets, *self.grid.shape, steps)
-        return np.cumsum(steps, axis=1)[:, :-1]
+            whole.add(batch)
+        return whole.histogram()
 
     @cached_property
     def truth(self) -> EulerAnswers:

@@ -14,7 +14,8 @@ import numpy as np
 from dpregions._version import __version__
 from dpregions.crs import unit_label
 from dpregions.errors import InputError, PrivacyError
-from dpregions.geometry.cells import Selection, select, signed_sums, signed_table
+from dpregions.geometry.cells import Selection, select
+from dpregions.geometry.doubled import SignedTable
 from dpregions.geometry.grid import Grid, Kind
 from dpregions.geometry.outlines import Oversize
 from dpregions.mechanisms.footprint import mechanism as footprint
@@ -118,7 +119,7 @@ class Release:
                 )
             array.flags.writeable = False
             object.__setattr__(self, name, array)
-            tables[name] = signed_table(array)
+            tables[name] = SignedTable(array)
         object.__setattr__(self, "_tables", tables)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -369,8 +370,8 @@ class Release:
         )
 
     def _sums(self, name: str, selection: Selection) -> NDArray[Any]:
-        tables: dict[str, NDArray[np.int64]] = self._tables  # type: ignore[attr-defined]
-        return signed_sums(tables[name], getattr(self, name), selection)
+        tables: dict[str, SignedTable] = self._tables  # type: ignore[attr-defined]
+        return selection.sums(tables[name])
 
     def __repr__(self) -> str:
         """Return one line: method, promise, grid."""

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from dpregions import EulerHistogram, Grid
 from dpregions.errors import PrivacyError
-from dpregions.geometry.cells import Selection, signed_table
+from dpregions.geometry.cells import Selection
+from dpregions.geometry.doubled import SignedTable
 from dpregions.geometry.outlines import Bound
 from dpregions.intake.regions import outlines_of
 from dpregions.mechanisms.footprint.bodies import Bodies, make_bodies
@@ -175,9 +176,7 @@ def test_weighing_a_query_is_the_adjoint_of_expanding(data):
     weighed = buckets.weigh(signs)
     assert (weighed > -1e-9).all() and (weighed < 1 + 1e-9).all()
     assert values @ weighed == pytest.approx((buckets.expand(values) * signs).sum(), abs=1e-9)
-    table = signed_table(buckets.expand(values))
-    top, right, left, bottom = 2 * rows[1] + 1, 2 * cols[1] + 1, 2 * cols[0], 2 * rows[0]
-    answer = table[top, right] - table[bottom, right] - table[top, left] + table[bottom, left]
+    answer = SignedTable(buckets.expand(values)).rectangle(*rows, *cols)
     assert values @ weighed == pytest.approx(answer, abs=1e-9)
 
 

@@ -274,10 +274,10 @@ def test_the_largest_integers_do_not_overflow():
         (np.zeros((4, 3)), InputError, r"odd shape.*\(4, 3\)"),
         (np.zeros((3, 4)), InputError, r"odd shape.*\(3, 4\)"),
         (np.zeros((0, 3)), InputError, r"odd shape.*\(0, 3\)"),
-        ([], InputError, "1-D"),
-        (5, InputError, "0-D"),
-        (np.zeros(3), InputError, "1-D"),
-        (np.zeros((3, 3, 3)), InputError, "3-D"),
+        ([], InputError, r"\(0,\)"),
+        (5, InputError, r"\(\)"),
+        (np.zeros(3), InputError, r"\(3,\)"),
+        (np.zeros((3, 3, 3)), InputError, r"\(3, 3, 3\)"),
         ([[np.nan]], InputError, "NaN or infinite"),
         ([[1, np.inf, 1]], InputError, "NaN or infinite"),
         ([[1, -np.inf, 1]], InputError, "NaN or infinite"),
@@ -291,7 +291,7 @@ def test_the_largest_integers_do_not_overflow():
         ([[1j]], InputTypeError, "complex"),
         (np.array([["2020-01-01"]], "M8[D]"), InputTypeError, "datetime"),
         ([[1, 2, 3], [1]], InputTypeError, "rectangular"),
-        (None, InputError, "0-D"),
+        (None, InputTypeError, "object"),
     ],
 )
 def test_unusable_input_is_refused_with_the_reason(fit, noisy, error, words):

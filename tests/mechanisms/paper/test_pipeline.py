@@ -130,7 +130,7 @@ def test_lin_prog_is_l1_unless_told_otherwise():
     [
         (np.zeros((4, 3)), InputError, "odd shape"),
         (np.zeros((2, 2), int), InputError, "odd shape"),
-        (np.zeros(5), InputError, "1-D"),
+        (np.zeros(5), InputError, r"\(5,\)"),
         ([[1, np.nan, 1]], InputError, "NaN"),
         ([[1, np.inf, 1]], InputError, "infinite"),
         ([["1"]], InputTypeError, "dtype"),

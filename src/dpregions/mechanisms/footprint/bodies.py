@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpregions.errors import InputError
+from dpregions.geometry.doubled import SpanCounts
 from dpregions.geometry.grid import Grid
 from dpregions.geometry.lattice import STEPS
 from dpregions.memory import BODY, refuse_beyond
@@ -53,16 +54,15 @@ class Bodies:
 
     def counts_on(self, n_rows: int, n_cols: int) -> NDArray[np.int64]:
         """Return the Euler histogram of the bodies on a grid of so many cells."""
-        steps = np.zeros((2 * n_rows - 1, 2 * n_cols), np.int64)
+        whole = SpanCounts(n_rows, n_cols)
         for start in range(0, len(self.pattern), _BATCH):
             part = slice(start, start + _BATCH)
             spans = self.catalogue.spans[self.pattern[part]].astype(np.int64)
             body, line = np.nonzero(spans[:, :, 0] <= spans[:, :, 1])
             row = 2 * self.row[part][body] + line
             first, last = (spans[body, line] + self.col[part][body, None]).T
-            np.add.at(steps, (row, 2 * first), self.times[part][body])
-            np.subtract.at(steps, (row, 2 * last + 1), self.times[part][body])
-        return np.cumsum(steps, axis=1)[:, :-1]
+            whole.add_spans(row, first, last, self.times[part][body])
+        return whole.histogram()
 
     def to_regions(self, grid: Grid) -> geopandas.GeoDataFrame:
         """Return each body as a convex polygon, in the grid's CRS.

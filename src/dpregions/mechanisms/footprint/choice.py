@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.errors import InputError
-from dpregions.geometry.cells import signed_table
+from dpregions.geometry.doubled import SignedTable
 from dpregions.mechanisms.footprint.bodies import Bodies
 from dpregions.mechanisms.footprint.buckets import LIMIT, Alphabet, Buckets
 from dpregions.mechanisms.footprint.expectation import expected_buckets
@@ -242,19 +242,12 @@ def _trial_error(
         noisy = {WHOLE: total, **measure(tree, counts, shares, 1, noise)}
         measured = Measured.of(tree, noisy, shares, 1, noise.variance)
         fitted = covert_fit(measured, expected_buckets(measured))
-        table = signed_table(buckets.expand(fitted))
+        table = SignedTable(buckets.expand(fitted))
         for cells, truth in zip(city.queries, city.truth, strict=True):
-            off = np.abs(answers(table, cells) - truth)
+            off = np.abs(table.rectangles(*cells) - truth)
             error = np.median(off / np.maximum(truth, 0.001 * counts.sum()))
             logs.append(math.log(error + GOOD_ENOUGH))
     return float(np.mean(logs))
-
-
-def answers(table: NDArray[np.float64], cells: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the answers to rectangles ``row0, row1, col0, col1`` of cells."""
-    row0, row1, col0, col1 = cells
-    top, right, left, bottom = 2 * row1 + 1, 2 * col1 + 1, 2 * col0, 2 * row0
-    return table[top, right] - table[bottom, right] - table[top, left] + table[bottom, left]
 
 
 def _city(
@@ -289,11 +282,11 @@ def _city(
     row = np.clip(place[:, 0], 0, n_rows - catalogue.heights[pattern])
     col = np.clip(place[:, 1], 0, n_cols - catalogue.widths[pattern])
     bodies = Bodies(catalogue, pattern, row, col, np.ones(n, np.int64))
-    table = signed_table(bodies.counts_on(n_rows, n_cols))
+    table = SignedTable(bodies.counts_on(n_rows, n_cols))
     queries = [
         _placements(h, w, n_rows, n_cols, rng) for h, w in (sizes or default_sizes(n_rows, n_cols))
     ]
-    return _City(bodies, queries, [answers(table, cells) for cells in queries])
+    return _City(bodies, queries, [table.rectangles(*cells) for cells in queries])
 
 
 def _off_the_prior(

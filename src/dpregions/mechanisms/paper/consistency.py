@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dpregions.errors import InputError, InputTypeError
-from dpregions.geometry.cells import signed_table
+from dpregions.geometry.doubled import SignedTable, doubled_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -24,28 +23,6 @@ if TYPE_CHECKING:
 ALL_PAIRS_LIMIT = 100_000_000
 LONG_SIDE_LIMIT = 1_000_000
 SAMPLED_PAIRS = 5_000_000
-
-
-def doubled_array(counts: ArrayLike) -> NDArray[Any]:
-    """Return counts as int64 or finite float64 of odd sides, or say why they are none.
-
-    Narrow and unsigned integers become int64: sums of them must neither wrap nor lose a sign.
-    """
-    array = np.asarray(counts)
-    if array.dtype.kind not in "iuf":
-        raise InputTypeError(f"counts must be numbers, got an array of {array.dtype}")
-    if array.ndim != 2 or array.shape[0] % 2 == 0 or array.shape[1] % 2 == 0:
-        raise InputError(
-            f"counts of shape {array.shape} are no doubled array: a grid of R x C cells has "
-            f"shape (2R-1, 2C-1), both sides odd"
-        )
-    if array.dtype.kind == "f":
-        if not np.isfinite(array).all():
-            raise InputError("counts must be finite: there is a NaN or an infinite value")
-        return array.astype(np.float64, copy=False)
-    if array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max:
-        raise InputError("counts must fit in int64: there is a larger value")
-    return array.astype(np.int64, copy=False)
 
 
 def n_constraints(n_rows: int, n_cols: int) -> dict[str, int]:
@@ -122,27 +99,27 @@ def inconsistency(counts: ArrayLike, *, seed: int = 0) -> Inconsistency:
     array = doubled_array(counts)
     if array.shape[0] > array.shape[1]:  # the loop is over rows, whole arrays over columns
         array = array.T
-    table = signed_table(array)
-    n_rows, n_cols = table.shape[0] // 2, table.shape[1] // 2
+    table = SignedTable(array)
+    n_rows, n_cols = (n // 2 + 1 for n in array.shape)
     pairs_of_rows, pairs_of_cols = math.comb(n_rows + 3, 4), math.comb(n_cols + 3, 4)
     if pairs_of_cols <= LONG_SIDE_LIMIT and pairs_of_rows * pairs_of_cols <= ALL_PAIRS_LIMIT:
         return _all_pairs(table, n_rows, n_cols)
     rng = np.random.default_rng(seed)
     rows, cols = (_rising(n, 2, SAMPLED_PAIRS, rng) for n in (n_rows, n_cols))
-    negative = int((_answers(table, *rows, *cols) < 0).sum())
+    negative = int((table.rectangles(*rows, *cols) < 0).sum())
     rows, cols = (_rising(n, 4, SAMPLED_PAIRS, rng) for n in (n_rows, n_cols))
-    outer = _answers(table, rows[0], rows[3], cols[0], cols[3])
-    inner = _answers(table, rows[1], rows[2], cols[1], cols[2])
+    outer = table.rectangles(rows[0], rows[3], cols[0], cols[3])
+    inner = table.rectangles(rows[1], rows[2], cols[1], cols[2])
     return Inconsistency(SAMPLED_PAIRS, negative, SAMPLED_PAIRS, int((inner > outer).sum()))
 
 
-def _all_pairs(table: NDArray[Any], n_rows: int, n_cols: int) -> Inconsistency:
+def _all_pairs(table: SignedTable, n_rows: int, n_cols: int) -> Inconsistency:
     """Look at every nested pair: for each pair of row intervals, all pairs of columns at once."""
     col0, col1 = np.triu_indices(n_cols)
     inside = (col0[:, None] <= col0) & (col1 <= col1[:, None])
     outer, inner = np.nonzero(inside)
     row_pairs = [(a, b) for a in range(n_rows) for b in range(a, n_rows)]
-    answer = {(a, b): _answers(table, a, b, col0, col1) for a, b in row_pairs}
+    answer = {(a, b): table.rectangles(a, b, col0, col1) for a, b in row_pairs}
     negative = sum(int((values < 0).sum()) for values in answer.values())
     pairs = non_monotone = 0
     for a, b in row_pairs:
@@ -152,11 +129,6 @@ def _all_pairs(table: NDArray[Any], n_rows: int, n_cols: int) -> Inconsistency:
                 non_monotone += int((answer[c, d][inner] > large).sum())
                 pairs += outer.size
     return Inconsistency(len(row_pairs) * col0.size, negative, pairs, non_monotone)
-
-
-def _answers(table: NDArray[Any], row0: Any, row1: Any, col0: Any, col1: Any) -> NDArray[Any]:
-    top, bottom, left, right = 2 * row1 + 1, 2 * row0, 2 * col0, 2 * col1 + 1
-    return table[top, right] - table[bottom, right] - table[top, left] + table[bottom, left]
 
 
 def _rising(n: int, members: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:

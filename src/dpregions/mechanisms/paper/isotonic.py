@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from dpregions.errors import InputError, InputTypeError
+from dpregions.geometry.doubled import doubled_array
 
 # Threshold decomposition, the lemma under every L1 function here. Write |x - y| as the measure of
 # the levels t at which exactly one of x >= t and y >= t holds. Summed over components, the L1
@@ -83,7 +83,7 @@ def l1_range(noisy: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
     lowest, highest : ndarray
         Both are fits themselves, and all their values occur in ``max(noisy, 0)``.
     """
-    counts = np.maximum(_doubled(noisy), 0)
+    counts = np.maximum(doubled_array(noisy), 0)
     values, rank = np.unique(counts, return_inverse=True)
     top = len(values) - 1
     index = np.int32 if counts.size < 2**30 else np.int64
@@ -130,7 +130,7 @@ def fit_linf(noisy: ArrayLike) -> NDArray[np.float64]:
     # less than -y_v. The mean changes at most h: below <= y + 2h and above >= y - 2h, while
     # above <= y <= below. Cutting the mean at 0 moves it past y only where y < 0, to distance
     # -y. (Cutting y first would not do: vertex 10 over edges -10 must become 0, not 5.)
-    below = _doubled(noisy).astype(np.float64)
+    below = doubled_array(noisy).astype(np.float64)
     above = below.copy()
     # What lies below a face is its 3 x 3 block, below an edge its three-entry line: both are a
     # pass over columns after a pass over rows. Even lines are above odd ones.
@@ -142,35 +142,6 @@ def fit_linf(noisy: ArrayLike) -> NDArray[np.float64]:
     below += above
     below /= 2
     return np.maximum(below, 0, out=below)
-
-
-def _doubled(noisy: ArrayLike) -> NDArray[Any]:
-    """Check a doubled grid array; int64 or float64 comes back."""
-    try:
-        array = np.asarray(noisy)
-    except ValueError as error:
-        raise InputTypeError(
-            f"counts must be a rectangular 2-D array of numbers: {error}"
-        ) from None
-    if array.ndim != 2:
-        raise InputError(f"counts must be a 2-D array of shape (2R-1, 2C-1), not {array.ndim}-D")
-    if array.shape[0] % 2 == 0 or array.shape[1] % 2 == 0:
-        raise InputError(
-            f"counts of an R x C grid have the odd shape (2R-1, 2C-1), not {array.shape}: "
-            "pass the doubled array of faces, edges and vertices, not the cells alone"
-        )
-    if array.dtype.kind == "f":
-        array = array.astype(np.float64, copy=False)
-        if not np.isfinite(array).all():
-            raise InputError("counts hold NaN or infinite values: pass finite numbers")
-        limit = float(np.finfo(np.float64).max) / 2
-    elif array.dtype.kind in "iu":
-        limit = np.iinfo(np.int64).max
-    else:
-        raise InputTypeError(f"counts must be integers or floats, not dtype {array.dtype}")
-    if array.max() > limit or array.min() < -limit:
-        raise InputError(f"counts must be between {-limit} and {limit}")
-    return array if array.dtype == np.float64 else array.astype(np.int64, copy=False)
 
 
 @njit(cache=True, nogil=True)

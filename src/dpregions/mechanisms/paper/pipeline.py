@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from dpregions.errors import InputError
+from dpregions.geometry.doubled import doubled_array
 from dpregions.mechanisms.paper.bounds import utility_bound
 from dpregions.mechanisms.paper.consistency import (
     Inconsistency,
-    doubled_array,
     inconsistency,
     violations,
 )
