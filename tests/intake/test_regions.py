@@ -22,10 +22,16 @@ from hypothesis import strategies as st
 from shapely import LineString, MultiPoint, Point, Polygon, box
 
 from dpregions import EulerHistogram, Grid
-from dpregions.errors import CRSError, DPRegionsError, InputError, InputTypeError
+from dpregions.errors import (
+    CRSError,
+    DPRegionsError,
+    InputError,
+    InputTypeError,
+    UnforeseenError,
+)
 from dpregions.geometry.outlines import Bound
 from dpregions.intake import regions
-from dpregions.intake.regions import outlines_of
+from dpregions.intake.regions import outlines_of, read_outlines
 from support import strategies
 
 GRID = Grid(0, 0, 1, n_rows=4, n_cols=5)
@@ -280,6 +286,49 @@ class TestCRS:
 
     def test_no_regions_can_be_reprojected(self):
         assert not histogram(geopandas.GeoSeries([], crs=4326), UTM).counts.any()
+
+
+class TestReadingOutlines:
+    """`read_outlines`, the one function by which others read regions."""
+
+    @pytest.mark.parametrize("batch", [1, 2, 5, None])
+    @pytest.mark.parametrize("user_id", [None, [1, 1, 2, 3, 3]])
+    def test_every_batch_size_gives_the_outlines_of_the_whole(self, user_id, batch):
+        bound = Bound.of(GRID, 2, "shrink")
+        whole = [make() for make in read_outlines(SHAPES, GRID, bound, user_id=user_id)]
+        makers = list(read_outlines(SHAPES, GRID, bound, user_id=user_id, batch=batch))
+        parts = [make() for make in reversed(makers)][::-1]  # in any order, and after the reading
+        assert len(whole) == 1
+        assert all(len(part.offsets) - 1 <= (batch or 5) for part in parts)
+        assert np.array_equal(np.concatenate([part.xy for part in parts]), whole[0].xy)
+        sizes = np.concatenate([np.diff(part.offsets) for part in parts])
+        assert np.array_equal(sizes, np.diff(whole[0].offsets))
+
+    def test_a_crs_on_one_side_is_refused_before_a_batch_is_asked_for(self):
+        with pytest.raises(CRSError, match=r"the regions carry no CRS.* or give crs="):
+            read_outlines(SHAPES, UTM, None)
+        with pytest.raises(CRSError, match="the grid has no CRS"):
+            read_outlines(geoseries(4326), GRID, None)
+
+    def test_regions_are_reprojected_to_the_grids_crs(self):
+        there = geopandas.GeoSeries([Point(447_050, 4_418_050)], crs=32650)
+        (make,) = read_outlines(there.to_crs(4326), UTM, None)
+        (near,) = make().xy.tolist()
+        assert [v / (1 << 20) for v in near] == pytest.approx([0.5, 0.5], abs=1e-5)
+
+    def test_what_nobody_foresaw_is_told_by_its_type_alone(self, monkeypatch):
+        def broken(*_):
+            raise KeyError("Mrs Canary, 471")
+
+        makers = list(read_outlines(SHAPES, GRID, None))
+        monkeypatch.setattr(regions, "coordinates", broken)
+        with pytest.raises(UnforeseenError, match=r"^reading the regions .*\(KeyError\)") as caught:
+            makers[0]()
+        assert "Canary" not in str(caught.value)
+        assert caught.value.__context__ is None
+        monkeypatch.setattr(regions.RegionTable, "take", broken)
+        with pytest.raises(UnforeseenError, match="KeyError"):
+            next(read_outlines(SHAPES, GRID, None))
 
 
 class TestUsers:

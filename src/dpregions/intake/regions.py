@@ -1,20 +1,21 @@
-"""Intake of regions: any geometry input -> one bounded convex region a user, as outlines.
+"""Intake of regions: any geometry input -> one bounded convex region per user, as outlines.
 
-Owns what a record becomes. Each record maps to a valid contribution or to none, looking at
-that record (or that user's rows) alone; nothing about a record is ever raised, logged or
-printed, and no message holds the number of records. What is refused is about the call: its
-types, its columns, its CRS, its bound.
+`read_outlines` is the function that others call. Owns what a record becomes. Each record maps to
+a valid contribution or to none, looking at that record (or that user's rows) alone; nothing about
+a record is ever raised, logged or printed, and no message holds the number of records. What is
+refused is about the call: its types, its columns, its CRS, its bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.crs import read_crs, reproject
+from dpregions.crs import match_crs, read_crs, reproject
 from dpregions.errors import InputError, InputTypeError
 from dpregions.geometry.grid import Grid
 from dpregions.geometry.outlines import Bound, Outlines
@@ -30,6 +31,7 @@ from dpregions.intake.arrow import (
 )
 from dpregions.intake.geometries import coordinates, decoded, object_array
 from dpregions.intake.ids import IdColumns, refuse_kind, user_numbers
+from dpregions.unforeseen import READING, foreseen, foreseen_items
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,16 +89,57 @@ class RegionSource:
     crs: CRS | None
 
 
+def read_outlines(
+    regions: Any,
+    grid: Grid,
+    bound: Bound | None,
+    *,
+    user_id: Any = None,
+    crs: Any = None,
+    batch: int | None = None,
+) -> Iterator[Callable[[], Outlines]]:
+    """Read any input: for each batch of the regions that count, yield what makes its outlines.
+
+    Whoever counts pulls one batch after the other, and makes their outlines wherever it likes,
+    in threads for instance. What is wrong with the call is refused at once. What nobody foresaw,
+    here or in making outlines, is reported by its type alone.
+
+    Parameters
+    ----------
+    regions
+        Anything that `release` takes.
+    grid : Grid
+        Regions in another CRS are reprojected to the grid's.
+    bound : Bound or None
+        The largest diameter of a region; None: no bound.
+    user_id : str, array or None
+        The column of user ids, or the ids: one region per user counts, chosen by a fixed
+        rule that does not depend on row order. None: each row is its own user.
+    crs : optional
+        The CRS of regions that carry none.
+    batch : int, optional
+        The most regions of a batch, by default `BATCH`.
+    """
+    source = foreseen(lambda: read_regions(regions, user_id=user_id, crs=crs), READING)
+    match_crs(source.crs, grid, "the regions", "set theirs, regions.set_crs(...), or give crs=")
+    batches = foreseen_items(geometry_batches(source, grid, bound, batch), READING)
+    return (
+        partial(foreseen, partial(outlines_of, geometries, source.crs, grid, bound), READING)
+        for geometries in batches
+    )
+
+
 def geometry_batches(
-    source: RegionSource, grid: Grid, bound: Bound | None
+    source: RegionSource, grid: Grid, bound: Bound | None, batch: int | None = None
 ) -> Iterator[NDArray[np.object_]]:
-    """Yield the geometries that count, at most `BATCH` at a time, one a user."""
+    """Yield the geometries that count, at most `batch` at a time, one per user."""
+    size = batch or BATCH
     for table in source.tables:
         ids, crs = source.ids, source.crs
         rows = None if ids is None else _one_row_a_user(table, ids, crs, grid, bound)
         n = len(table) if rows is None else len(rows)
-        for start in range(0, n, BATCH):
-            part = slice(start, start + BATCH)
+        for start in range(0, n, size):
+            part = slice(start, start + size)
             yield table.take(part if rows is None else rows[part])
 
 
