@@ -11,6 +11,7 @@ holds anything about a single record of the secret data.
     │   ├── CRSError                  coordinate reference systems do not fit
     │   ├── QueryError                a query is unusable
     │   ├── ReleaseFileError          a file is no whole release
+    │   │   └── TooLargeError         a release is more than this machine holds
     │   ├── PrivacyError              epsilon, bound, unit or neighbour relation
     │   └── LedgerError               no such ledger or data set, or not for this release
     │       └── OverBudgetError       more epsilon than the data set has left
@@ -65,6 +66,10 @@ class OverBudgetError(LedgerError):
 
 class ReleaseFileError(InputError):
     """A file is not a release, or is damaged, altered or of a newer format."""
+
+
+class TooLargeError(ReleaseFileError):
+    """The release may be whole, but is more than this machine holds."""
 
 
 class InputTypeError(DPRegionsError, TypeError):

@@ -6,29 +6,22 @@ is private: it must never be written to a release, a log or a page. `release` ad
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, islice
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from dpregions.crs import degrees_remedy, match_crs
+from dpregions.crs import degrees_remedy
+from dpregions.engines.local import count
 from dpregions.errors import InputError, InputTypeError
 from dpregions.geometry.cells import checked_rectangle, select, warn_outside
 from dpregions.geometry.doubled import SignedTable, SpanCounts
 from dpregions.geometry.grid import Grid, check_grid
 from dpregions.geometry.outlines import Bound, Oversize, check_oversize
-from dpregions.intake.regions import geometry_batches, outlines_of, read_regions
-from dpregions.memory import memory_bytes
-from dpregions.unforeseen import READING, foreseen
+from dpregions.intake.regions import read_outlines
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from pyproj import CRS
 
 SECRET = "SECRET: exact counts, not differentially private; never publish"
 
@@ -111,15 +104,9 @@ class EulerHistogram:
         check_oversize(oversize)
         bound = None if max_diameter is None else Bound.of(grid, max_diameter, oversize)
 
-        def counts() -> NDArray[np.int64]:
-            source = read_regions(regions, user_id=user_id, crs=crs)
-            remedy = "set theirs, regions.set_crs(...), or give crs="
-            match_crs(source.crs, grid, "the regions", remedy)
-            batches = geometry_batches(source, grid, bound)
-            return _histogram(batches, source.crs, grid, bound)
-
+        batches = read_outlines(regions, grid, bound, user_id=user_id, crs=crs)
         made = cls.__new__(cls)
-        made._hold(grid, foreseen(counts, READING))
+        made._hold(grid, count(batches, lambda: SpanCounts(*grid.shape)).histogram())
         return made
 
     def _hold(self, grid: Grid, counts: NDArray[np.int64]) -> None:
@@ -223,41 +210,3 @@ class EulerHistogram:
         if state.get("label") != SECRET:
             raise InputTypeError("this pickle does not hold an EulerHistogram")
         EulerHistogram.__init__(self, state["grid"], state["counts"])
-
-
-def _histogram(
-    batches: Iterator[NDArray[np.object_]], crs: CRS | None, grid: Grid, bound: Bound | None
-) -> NDArray[np.int64]:
-    """Sum batches of regions: one part per worker, one batch each at a time."""
-    lock = threading.Lock()
-
-    def next_batch() -> NDArray[np.object_] | None:
-        with lock:
-            return next(work, None)
-
-    def add_batches() -> SpanCounts:
-        part = SpanCounts(*grid.shape)
-        while (batch := next_batch()) is not None:
-            part.add(outlines_of(batch, crs, grid, bound))
-        return part
-
-    head = list(islice(batches, 2))
-    work = chain(head, batches)
-    if len(head) < 2:
-        whole = add_batches()
-    else:
-        with ThreadPoolExecutor(n_workers(grid)) as pool:
-            parts = [pool.submit(add_batches) for _ in range(n_workers(grid))]
-            whole = parts[0].result()
-            for part in parts[1:]:
-                whole += part.result()
-    return whole.histogram()
-
-
-def n_workers(grid: Grid) -> int:
-    """Return how many threads to use: the cores, while their histograms take a quarter of memory.
-
-    Each worker has one of 8 bytes per component; one always fits where the grid does.
-    """
-    room = memory_bytes() / (4 * 8 * grid.n_components)
-    return max(1, min(os.cpu_count() or 1, int(min(room, 1024))))

@@ -105,3 +105,12 @@ def _limits(root: Path, path: str, name: str) -> list[float]:
         if folder == root:
             break
     return found
+
+
+def n_workers(bytes_each: int = 0) -> int:
+    """Return how many threads to use."""
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    room = memory_bytes() / (4 * bytes_each) if bytes_each else cores
+    return max(1, min(cores, int(min(room, 1024))))

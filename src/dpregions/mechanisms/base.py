@@ -65,9 +65,7 @@ class Mechanism(Protocol):
     name: ClassVar[str]
     """The word for it: in `release`, on the command line, in a file."""
 
-    def prepare(
-        self, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours
-    ) -> Prepared:
+    def prepare(self, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours) -> Prepared:
         """Settle what public values decide; refuse what cannot work."""
 
     @classmethod
@@ -176,9 +174,7 @@ class Outcome(ABC):
         assert self.signed is not None
         return SignedTable(self.signed)
 
-    def bounds(
-        self, selection: Selection, confidence: float
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
+    def bounds(self, selection: Selection, confidence: float) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the ends of an interval for each selected query: true counts are never negative.
 
         Takes an outcome that has a signed part.
@@ -191,9 +187,7 @@ class Outcome(ABC):
         """Return how far the true count of each selected query is from its estimate, at most."""
 
     @abstractmethod
-    def deviations(
-        self, selection: Selection
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def deviations(self, selection: Selection) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the standard deviations of each estimate: from noise, and from shapes."""
 
     def to_regions(self) -> geopandas.GeoDataFrame:

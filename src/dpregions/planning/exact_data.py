@@ -15,7 +15,7 @@ from dpregions.geometry.doubled import SignedTable, SpanCounts
 from dpregions.geometry.grid import Grid
 from dpregions.geometry.lattice import STEPS
 from dpregions.geometry.outlines import Bound, Outlines
-from dpregions.intake.regions import geometry_batches, outlines_of, read_regions
+from dpregions.intake.regions import read_outlines
 from dpregions.mechanisms.footprint.buckets import Footprints
 
 if TYPE_CHECKING:
@@ -62,11 +62,8 @@ class ExactData:
     ) -> ExactData:
         """Read regions as `release` does, once for all methods and repetitions."""
         bound = Bound.of(grid, max_diameter, "shrink")
-        source = read_regions(regions, user_id=user_id)
-        batches = geometry_batches(source, grid, bound)
-        return cls(
-            grid, bound, tuple(outlines_of(batch, source.crs, grid, bound) for batch in batches)
-        )
+        batches = read_outlines(regions, grid, bound, user_id=user_id)
+        return cls(grid, bound, tuple(outlines() for outlines in batches))
 
     def __repr__(self) -> str:
         return f"<ExactData on {self.grid!r}: {LABEL}>"

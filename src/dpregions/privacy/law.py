@@ -11,6 +11,7 @@ The noise is symmetric, so a signed sum of n draws (an Euler query) has the law 
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import overload
 
 import numpy as np
@@ -132,13 +133,18 @@ def sum_half_width(
     return int(found) if np.ndim(n_terms) == 0 else found
 
 
-def _checked_failure(confidence: float) -> float:
-    if not 0 < confidence < 1:
+def checked_confidence(confidence: float) -> float:
+    """Return a confidence, or refuse what is not a number strictly between 0 and 1."""
+    if not isinstance(confidence, Real) or not 0 < confidence < 1:
         raise PrivacyError(
             f"confidence must lie strictly between 0 and 1, got {confidence!r}: "
             "write 0.95 for 95 percent."
         )
-    return 1 - confidence
+    return float(confidence)
+
+
+def _checked_failure(confidence: float) -> float:
+    return 1 - checked_confidence(confidence)
 
 
 def _checked_counts(n_terms: ArrayLike) -> IntArray:

@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.atomic_files import replacing
-from dpregions.errors import DPRegionsError, InputError, ReleaseFileError, printable
-from dpregions.mechanisms.footprint.catalogue_text import LIMIT as CATALOGUE_LIMIT
-from dpregions.memory import LOADED, LOADED_ENTRY, refuse_beyond
-from dpregions.releases.columns import (
-    Columns,
-    Entries,
+from dpregions.errors import (
+    DPRegionsError,
+    InputError,
+    ReleaseFileError,
     TooLargeError,
-    checksum_of,
-    columns_of,
-    release_of,
+    printable,
 )
+from dpregions.mechanisms.base import Columns, Entries, Layout
+from dpregions.mechanisms.known import MECHANISMS
+from dpregions.memory import LOADED, LOADED_ENTRY, refuse_beyond
+from dpregions.releases.columns import Values, checksum_of, release_of, values_of
 from dpregions.releases.parquet_pages import Claims, claims_of
 from dpregions.releases.statement import LIMIT as STATEMENT_LIMIT
 from dpregions.releases.statement import (
@@ -38,7 +38,6 @@ from dpregions.releases.statement import (
     canonical,
     parse_statement,
     read_statement,
-    statement_of,
 )
 
 if TYPE_CHECKING:
@@ -49,8 +48,8 @@ if TYPE_CHECKING:
     from dpregions.geometry.grid import Grid
     from dpregions.releases.published import Release
 
-STATEMENT, CATALOGUE = "dpregions", "dpregions_catalogue"
-"""Keys of the file's metadata."""
+STATEMENT = "dpregions"
+"""Key of the statement in the file's metadata; a mechanism's texts have it before their names."""
 
 KINDS = ("face", "edge", "vertex")
 SEAL = b"dpregions seal 1"
@@ -61,10 +60,6 @@ _MOST_ENTRIES = 1 << 25
 _MOST_A_BYTE = 64
 """Most components, and most entries of lists, per byte of a file. Of releases that are 0 everywhere
 18 were measured, on grids 64 cells wide: the columns row and col take most of such a file."""
-_ENTRY_TYPES = {
-    "bodies": {"pattern": np.int32, "times": np.int64},
-    "measured": {"level": np.int16, "group": np.int32, "value": np.int64},
-}
 
 
 class _ForeignFileError(ReleaseFileError):
@@ -138,13 +133,13 @@ def load(path: Path | str) -> Release:
     if not path.is_file():
         raise ReleaseFileError(f"{path}: there is no such file")
     with open(path, "rb") as raw, _refusing(path):
-        statement, columns = _read(raw)
-        return release_of(statement, columns)
+        return release_of(*_read(raw))
 
 
 def checksum(release: Release) -> str:
     """Return the checksum that a release's file carries."""
-    return checksum_of(statement_of(release), columns_of(release))
+    values = values_of(release)
+    return checksum_of(_stated(release, values), values)
 
 
 @contextmanager
@@ -180,15 +175,8 @@ def _layout(grid: Grid) -> dict[str, NDArray[Any]]:
     return {"kind": kind, "sign": 1 - 2 * (kind & 1), "row": row, "col": col}
 
 
-def _schema(*, estimate: bool, bodies: bool, measured: bool) -> pa.Schema:
+def _schema(layout: Layout, *, covert: bool) -> pa.Schema:
     import pyarrow as pa
-
-    def entries(name: str) -> Any:
-        fields = [
-            pa.field(field, pa.from_numpy_dtype(dtype), nullable=False)
-            for field, dtype in _ENTRY_TYPES[name].items()
-        ]
-        return pa.list_(pa.field("element", pa.struct(fields), nullable=False))
 
     types: dict[str, Any] = {
         "kind": pa.string(),
@@ -197,34 +185,37 @@ def _schema(*, estimate: bool, bodies: bool, measured: bool) -> pa.Schema:
         "col": pa.int32(),
         "count": pa.int64(),
     }
-    types |= {"estimate": pa.float64()} if estimate else {}
-    types |= {"bodies": entries("bodies")} if bodies else {}
-    types |= {"measured": entries("measured")} if measured else {}
+    types |= {} if covert else {"estimate": pa.float64()}
+    for name, kinds in layout.lists.items():
+        fields = [
+            pa.field(field, pa.from_numpy_dtype(kind), nullable=False)
+            for field, kind in kinds.items()
+        ]
+        types[name] = pa.list_(pa.field("element", pa.struct(fields), nullable=False))
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in types.items()])
+
+
+def _stated(release: Release, values: Values) -> dict[str, Any]:
+    """Return a release's statement with what its mechanism says."""
+    return {**release.stated(), "strategy": values.columns.stated}
 
 
 def _table(release: Release) -> tuple[pa.Table, dict[str, str]]:
     """Return a release as a table and the file's metadata."""
     import pyarrow as pa
 
-    columns, statement = columns_of(release), statement_of(release)
-    schema = _schema(
-        estimate=columns.estimate is not None,
-        bodies=columns.bodies is not None,
-        measured=columns.measured is not None,
-    )
-    layout: dict[str, Any] = _layout(release.grid)
-    codes = pa.array(layout["kind"])
-    layout["kind"] = pa.DictionaryArray.from_arrays(codes, pa.array(KINDS)).cast(pa.string())
-    arrays = layout | {"count": columns.count}
-    if columns.estimate is not None:
-        arrays["estimate"] = columns.estimate
-    for name, entries in (("bodies", columns.bodies), ("measured", columns.measured)):
-        if entries is not None:
-            arrays[name] = _lists(entries, schema.field(name).type, len(columns.count))
-    metadata = {STATEMENT: canonical({**statement, "checksum": checksum_of(statement, columns)})}
-    if columns.catalogue is not None:
-        metadata[CATALOGUE] = columns.catalogue
+    values = values_of(release)
+    layout = MECHANISMS[release.method].layout(covert=release.covert)
+    schema = _schema(layout, covert=release.covert)
+    arrays: dict[str, Any] = _layout(release.grid)
+    codes = pa.array(arrays["kind"])
+    arrays["kind"] = pa.DictionaryArray.from_arrays(codes, pa.array(KINDS)).cast(pa.string())
+    arrays |= {"count": values.count, "estimate": values.estimate}
+    for name, entries in values.columns.lists.items():
+        arrays[name] = _lists(entries, schema.field(name).type, len(values.count))
+    statement = _stated(release, values)
+    metadata = {STATEMENT: canonical({**statement, "checksum": checksum_of(statement, values)})}
+    metadata |= {f"{STATEMENT}_{name}": text for name, text in values.columns.texts.items()}
     table = pa.Table.from_arrays([pa.array(arrays[name]) for name in schema.names], schema=schema)
     return table, metadata
 
@@ -241,7 +232,7 @@ def _lists(entries: Entries, kind: pa.ListType, n: int) -> pa.ListArray:
     return pa.ListArray.from_arrays(offsets, flat, type=kind)
 
 
-def _read(raw: Any) -> tuple[Statement, Columns]:
+def _read(raw: Any) -> tuple[Statement, Values]:
     """Return what a file holds, once its sizes, its schema and its checksum are right."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -254,11 +245,16 @@ def _read(raw: Any) -> tuple[Statement, Columns]:
     limits["thrift_container_size_limit"] = 1 << 14
     source = pa.BufferReader(data)
     metadata = pq.ParquetFile(source, **limits).metadata
-    text, catalogue = _texts(metadata.metadata or {})
-    fields = read_statement(text)
+    texts = _texts(metadata.metadata or {})
+    fields = read_statement(texts.pop(STATEMENT))
     _check_claims(claims, len(data))
-    statement = parse_statement(fields)
-    _check_schema(metadata, statement)
+    statement = parse_statement(fields, strategy=object, checksum=str)
+    if statement.method not in MECHANISMS:
+        raise ReleaseFileError(f"its method is none of {', '.join(MECHANISMS)}")
+    layout = MECHANISMS[statement.method].layout(covert=statement.covert)
+    _check_schema(metadata, statement, layout)
+    if any(len(texts[name]) > layout.texts.get(name, -1) for name in texts):
+        raise ReleaseFileError("it has metadata that a release has not, or longer ones")
     file = pq.ParquetFile(
         source,
         metadata=metadata,
@@ -266,10 +262,10 @@ def _read(raw: Any) -> tuple[Statement, Columns]:
         page_checksum_verification=True,
         **limits,
     )
-    columns = _read_columns(file, statement.grid, catalogue)
-    if checksum_of(fields, columns) != statement.checksum:
+    values = _read_values(file, statement.grid, layout, texts, fields["strategy"])
+    if checksum_of(fields, values) != fields["checksum"]:
         raise ReleaseFileError("its checksum does not fit: it was damaged or altered")
-    return statement, columns
+    return statement, values
 
 
 def _footer_start(file: Any) -> int:
@@ -315,17 +311,14 @@ def _check_seal(file: Any) -> tuple[int, int]:
     return start, footer
 
 
-def _texts(metadata: dict[bytes, bytes]) -> tuple[str, str | None]:
-    """Return the statement and the catalogue, neither longer than they may be."""
+def _texts(metadata: dict[bytes, bytes]) -> dict[str, str]:
+    """Return the statement and a mechanism's texts, by their names."""
     found = {key.decode(errors="replace"): value for key, value in metadata.items()}
     if STATEMENT not in found:
         raise _ForeignFileError(f"it is a Parquet file without the metadata {STATEMENT!r}")
-    limits = {STATEMENT: STATEMENT_LIMIT, CATALOGUE: CATALOGUE_LIMIT}
-    for name, data in found.items():
-        if name not in limits or len(data) > limits[name]:
-            raise ReleaseFileError("it has metadata that a release has not, or longer ones")
-    catalogue = found.get(CATALOGUE)
-    return found[STATEMENT].decode(), None if catalogue is None else catalogue.decode()
+    if len(found[STATEMENT]) > STATEMENT_LIMIT:
+        raise ReleaseFileError("it has metadata that a release has not, or longer ones")
+    return {name.removeprefix(f"{STATEMENT}_"): text.decode() for name, text in found.items()}
 
 
 def _check_claims(claims: Claims, size: int) -> None:
@@ -352,23 +345,19 @@ def _check_claims(claims: Claims, size: int) -> None:
     )
 
 
-def _check_schema(held: Any, statement: Statement) -> None:
+def _check_schema(held: Any, statement: Statement, layout: Layout) -> None:
     """Refuse another schema, or another number of rows, before one is read."""
-    footprint, grid = statement.fields["method"] == "footprint", statement.grid
-    schema = _schema(
-        estimate=not statement.covert,
-        bodies=footprint,
-        measured=footprint and not statement.covert,
-    )
+    schema = _schema(layout, covert=statement.covert)
     if held.schema.to_arrow_schema().remove_metadata() != schema:
         raise ReleaseFileError("its columns are not those of a release")
-    if held.num_rows != grid.n_components:
-        raise ReleaseFileError(
-            f"it has {held.num_rows:,} rows where its grid has {grid.n_components:,} components"
-        )
+    n = statement.grid.n_components
+    if held.num_rows != n:
+        raise ReleaseFileError(f"it has {held.num_rows:,} rows where its grid has {n:,} components")
 
 
-def _read_columns(file: pq.ParquetFile, grid: Grid, catalogue: str | None) -> Columns:
+def _read_values(
+    file: pq.ParquetFile, grid: Grid, layout: Layout, texts: dict[str, str], stated: Any
+) -> Values:
     """Return a file's columns as arrays, one read after another; refuse rows not the grid's."""
 
     def column(name: str) -> Any:
@@ -379,13 +368,11 @@ def _read_columns(file: pq.ParquetFile, grid: Grid, catalogue: str | None) -> Co
         return table[name].unify_dictionaries().combine_chunks()
 
     _check_layout(column, grid)
-    names = file.schema_arrow.names
-    return Columns(
+    covert = "estimate" not in file.schema_arrow.names
+    return Values(
         _values(column("count")),
-        _values(column("estimate")) if "estimate" in names else None,
-        _entries_of(column("bodies")) if "bodies" in names else None,
-        _entries_of(column("measured")) if "measured" in names else None,
-        catalogue,
+        None if covert else _values(column("estimate")),
+        Columns({name: _entries_of(column(name)) for name in layout.lists}, texts, stated),
     )
 
 

@@ -11,37 +11,35 @@ import os
 import warnings
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
-from dpregions.crs import match_crs, unit_label
-from dpregions.errors import GridError, InputError, PrivacyError, SettingWarning
-from dpregions.euler import EulerHistogram
-from dpregions.geometry.grid import Grid, check_grid, size_in_words
+from dpregions.crs import unit_label
+from dpregions.engines.local import count
+from dpregions.errors import InputError, PrivacyError, SettingWarning
+from dpregions.geometry.grid import Grid, check_grid
 from dpregions.geometry.outlines import Bound, Oversize
 from dpregions.intake.arrow import with_schema
-from dpregions.intake.regions import geometry_batches, outlines_of, read_regions
+from dpregions.intake.regions import read_outlines
 from dpregions.intake.units import mark_of, protected
-from dpregions.mechanisms.footprint import mechanism as footprint
-from dpregions.mechanisms.footprint.choice import workload_sizes
-from dpregions.mechanisms.paper import pipeline as paper
-from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
-from dpregions.memory import PAPER, refuse_beyond
+from dpregions.mechanisms.base import Mechanism, Prepared
+from dpregions.mechanisms.known import chosen
 from dpregions.privacy.budget import (
     Budget,
     BudgetLike,
     Neighbours,
     PrivacyUnit,
     Unit,
-    sensitivity_factor,
     warn_large,
 )
-from dpregions.privacy.noise import NoiseSource, SystemNoise, scale_for
-from dpregions.releases.published import METHODS, Method, Release
+from dpregions.privacy.noise import NoiseSource, SystemNoise
+from dpregions.releases.published import Release
 from dpregions.releases.statement import refuse_unwritable
-from dpregions.unforeseen import READING, foreseen, foreseen_items
 
 if TYPE_CHECKING:
     from dpregions.privacy.ledger import Ledger
+
+Method = Literal["footprint", "paper"]
 
 
 def release(
@@ -50,7 +48,7 @@ def release(
     *,
     epsilon: BudgetLike,
     max_diameter: float | str,
-    method: Method = "footprint",
+    method: Method | Mechanism = "footprint",
     neighbours: Neighbours = "add-remove",
     unit: Unit | None = None,
     user_id: Any = "user_id",
@@ -75,9 +73,9 @@ def release(
     max_diameter : float or str
         The largest diameter of a region, in CRS units or as text ("2km"): public, enforced.
         Beyond the diagonal of the area, a `SettingWarning` is issued.
-    method : {"footprint", "paper"}
+    method : {"footprint", "paper"} or Mechanism
         The mechanism: noise on footprints (consistent, far smaller errors), or the pipeline
-        of the paper.
+        of the paper. Or a mechanism of your own, see `mechanisms.base`.
     neighbours : {"add-remove", "replace-one"}
         What epsilon is about: one user more or fewer, or one user's region replaced (twice
         the noise).
@@ -138,7 +136,7 @@ def release(
 
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     promise = PrivacyUnit(neighbours, kept)
-    what = f"{method}, {grid.n_rows} x {grid.n_cols} cells"
+    what = f"{terms.mechanism.name}, {grid.n_rows} x {grid.n_cols} cells"
     with paid_noise(SystemNoise(), book, dataset, terms.budget, promise, what) as noise:
         made = _make(noise, regions, ids, kept, terms)
     return replace(made, ledger_entry=noise.entry)
@@ -173,7 +171,7 @@ class Terms:
     grid: Grid
     epsilon: BudgetLike
     max_diameter: float | str
-    method: Method = "footprint"
+    method: Method | Mechanism = "footprint"
     neighbours: Neighbours = "add-remove"
     oversize: Oversize = "shrink"
     workload: Any = None
@@ -181,32 +179,26 @@ class Terms:
     crs: Any = None
 
     budget: Budget = field(init=False)
-    sizes: list[tuple[int, int]] | None = field(init=False)
+    mechanism: Mechanism = field(init=False)
     bound: Bound = field(init=False)
+    prepared: Prepared = field(init=False)
 
     def __post_init__(self) -> None:
         check_grid(self.grid)
-        object.__setattr__(self, "budget", Budget(self.epsilon))
+        settle = partial(object.__setattr__, self)
+        settle("budget", Budget(self.epsilon))
         self.budget.refuse_long()
-        if self.method not in METHODS:
-            known = " or ".join(map(repr, METHODS))
-            raise PrivacyError(f"method={self.method!r} is unknown: use {known}")
+        PrivacyUnit(self.neighbours)
+        settle("mechanism", chosen(self.method, self.workload))
         if self.max_diameter is None:
             raise PrivacyError(
                 "max_diameter is missing: the noise is calibrated to it, and it must be public. "
                 "Choose how large a region may be, for example max_diameter='2km'"
             )
-        if self.workload is not None and self.method == "paper":
-            raise InputError(
-                "workload is for method='footprint': the paper's has nothing to lay out"
-            )
-        sizes = None if self.workload is None else workload_sizes(self.workload, self.grid)
-        object.__setattr__(self, "sizes", sizes)
-        object.__setattr__(self, "bound", Bound.of(self.grid, self.max_diameter, self.oversize))
+        settle("bound", Bound.of(self.grid, self.max_diameter, self.oversize))
         refuse_unwritable(self.grid)
-        if self.method == "paper":  # footprints have a guard of their own, by buckets
-            what = f"a release by the paper's method on {size_in_words(self.grid)}"
-            refuse_beyond(PAPER * self.grid.n_components, what, error=GridError)
+        prepare = self.mechanism.prepare
+        settle("prepared", prepare(self.grid, self.bound, self.budget, self.neighbours))
 
     def warn_of_odd(self, stacklevel: int) -> None:
         """Warn of public settings that protect or bound next to nothing."""
@@ -233,57 +225,21 @@ class Terms:
 
 def _make(noise: NoiseSource, regions: Any, ids: Any, unit: Unit, terms: Terms) -> Release:
     """Count regions, add noise, fit: the one place where the secret meets the noise."""
-    grid, budget = terms.grid, terms.budget
-    statement: dict[str, Any] = {
-        "grid": grid,
-        "method": terms.method,
-        "budget": budget,
-        "privacy_unit": PrivacyUnit(terms.neighbours, unit),
-        "max_diameter": float(grid.length(terms.max_diameter, "max_diameter")),
-        "oversize": terms.oversize,
-        "private": noise.private,
-        "noise": noise.label,
-    }
-    if terms.method == "paper":
-        sensitivity = euler_sensitivity(terms.bound.k, terms.neighbours, *grid.shape)
-        scale_for(budget, sensitivity)  # refuse a hopeless epsilon before any work
-        exact = EulerHistogram.from_regions(
-            regions,
-            grid,
-            user_id=ids,
-            max_diameter=terms.max_diameter,
-            oversize=terms.oversize,
-            crs=terms.crs,
-        )
-        steps = paper.run(exact.counts, epsilon=budget, sensitivity=sensitivity, noise=noise)
-        return Release(
-            **statement,
-            counts=steps.counts,
-            signed=None if terms.covert else steps.signed,
-            sensitivity=sensitivity,
-            spending=((f"all {grid.n_components:,} components", budget),),
-        )
-    source = foreseen(lambda: read_regions(regions, user_id=ids, crs=terms.crs), READING)
-    match_crs(source.crs, grid, "the regions", "set theirs, regions.set_crs(...), or give crs=")
-    outlines = (
-        outlines_of(batch, source.crs, grid, terms.bound)
-        for batch in geometry_batches(source, grid, terms.bound)
-    )
-    found = footprint.run(
-        foreseen_items(outlines, READING),
-        grid,
-        terms.bound,
-        budget=budget,
-        neighbours=terms.neighbours,
-        noise=noise,
-        sizes=terms.sizes,
-    )
+    grid, prepared = terms.grid, terms.prepared
+    batches = read_outlines(regions, grid, terms.bound, user_id=ids, crs=terms.crs)
+    outcome = prepared.publish(count(batches, prepared.tally), noise)
     return Release(
-        **statement,
-        counts=found.counts,
-        signed=None if terms.covert else found.signed,
-        sensitivity=sensitivity_factor(terms.neighbours),
-        spending=found.spending,
-        bodies=found.bodies,
-        measurements=None if terms.covert else found.measurements,
+        grid=grid,
+        method=terms.mechanism.name,
+        budget=terms.budget,
+        neighbours=terms.neighbours,
+        unit=unit,
+        sensitivity=prepared.sensitivity,
+        max_diameter=float(grid.length(terms.max_diameter, "max_diameter")),
+        oversize=terms.oversize,
+        private=noise.private,
+        noise=noise.label,
+        spending=outcome.spending,
+        covert=terms.covert,
+        outcome=outcome.covert() if terms.covert else outcome,
     )

@@ -1,29 +1,24 @@
 """`Release`, private and immutable: what was published, and what it answers.
 
-A release holds what was published and every public parameter of the promise. It holds nothing
-exact, and neither type converts into the other: `EulerHistogram` is secret, `Release` is not.
+A release is a statement, every public parameter of the promise, and an outcome, what its
+mechanism published. It holds nothing exact, and neither type converts into the other:
+`EulerHistogram` is secret, `Release` is not.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dpregions._version import __version__
 from dpregions.crs import unit_label
 from dpregions.errors import InputError, PrivacyError
 from dpregions.geometry.cells import Selection, select
-from dpregions.geometry.doubled import SignedTable
-from dpregions.geometry.grid import Grid, Kind
-from dpregions.geometry.outlines import Oversize
-from dpregions.mechanisms.footprint import mechanism as footprint
-from dpregions.mechanisms.footprint.mechanism import Measurements
-from dpregions.privacy.budget import Budget, Neighbours, PrivacyUnit, Unit
-from dpregions.privacy.law import sum_half_width, variance
+from dpregions.mechanisms.base import Outcome
 from dpregions.privacy.noise import scale_for
-from dpregions.releases.statement import NOT_RECORDED
+from dpregions.releases.statement import NOT_RECORDED, Statement
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,10 +26,7 @@ if TYPE_CHECKING:
     import geopandas
     from numpy.typing import NDArray
 
-    from dpregions.mechanisms.footprint.bodies import Bodies
-
-Method = Literal["footprint", "paper"]
-METHODS: tuple[Method, ...] = ("footprint", "paper")
+    from dpregions.geometry.grid import Kind
 
 
 class ExpectedError(NamedTuple):
@@ -48,98 +40,35 @@ class ExpectedError(NamedTuple):
     """From both."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Release:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Release(Statement):
     """A differentially private Euler histogram with its privacy statement.
 
-    Made by `release`; ask it `count`, `estimate` and `interval`, and `describe`.
-
-    Attributes
-    ----------
-    grid : Grid
-    counts : numpy.ndarray
-        Whole numbers >= 0 for every face, edge and vertex (read only).
-    signed : numpy.ndarray or None
-        The signed estimate of every component, some negative (read only); None in a covert
-        release, which then has no estimates and no intervals.
-    method : str
-    budget : Budget
-        Epsilon, exactly.
-    privacy_unit : PrivacyUnit
-        The neighbour relation and whose data is protected together.
-    sensitivity : int
-        How far neighbouring data move what each measurement counts (L1), enforced.
-    max_diameter : float
-        The enforced bound on a region, in CRS units.
-    oversize : str
-        What became of longer regions.
-    private : bool
-        False only for a study's seeded noise: such a release must not be published.
-    noise : str
-        Where the noise came from.
-    spending : tuple
-        What was measured and with which epsilon; they sum to the budget.
-    version : str
-        Of the software.
-    bodies : Bodies or None
-        What the counts are the exact histogram of ("footprint").
-    measurements : Measurements or None
-        What the signed estimate and its errors come from ("footprint", unless covert).
-    ledger_entry : str or None
-        The debit that paid for it: the ledger's random id, data set, number. None: not recorded.
+    Made by `release`; ask it `count`, `estimate` and `interval`, and `describe`. Its attributes
+    are those of its statement (`grid`, `method`, `budget`, `unit`, ...), and `counts` and `signed`.
     """
 
-    grid: Grid
-    counts: NDArray[np.int64]
-    signed: NDArray[Any] | None
-    method: Method
-    budget: Budget
-    privacy_unit: PrivacyUnit
-    sensitivity: int
-    max_diameter: float
-    oversize: Oversize
-    private: bool
-    noise: str
-    spending: tuple[tuple[str, Budget], ...]
-    version: str = __version__
-    bodies: Bodies | None = None
-    measurements: Measurements | None = None
-    ledger_entry: str | None = None
+    outcome: Outcome = field(repr=False)
+    """What the mechanism published."""
 
     def __post_init__(self) -> None:
-        tables = {}
-        for name in ("counts", "signed"):
-            if getattr(self, name) is None:
-                continue
-            array = np.array(getattr(self, name))
-            if array.shape != self.grid.doubled_shape:
-                raise InputError(
-                    f"{name} must have shape {self.grid.doubled_shape} on {self.grid!r}, "
-                    f"got {array.shape}"
-                )
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
-            tables[name] = SignedTable(array)
-        object.__setattr__(self, "_tables", tables)
+        if self.outcome.grid != self.grid or self.covert != (self.outcome.signed is None):
+            raise InputError("this outcome is not of this statement: another grid, or covert")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy through the constructor: arrays come back checked and read only."""
-        return Release, tuple(getattr(self, part.name) for part in fields(self))
+        given = {part.name: getattr(self, part.name) for part in fields(self)}
+        return partial(Release, **given), ()
 
     @property
-    def epsilon(self) -> float:
-        """The privacy loss."""
-        return float(self.budget)
+    def counts(self) -> NDArray[np.int64]:
+        """Whole numbers >= 0 for every face, edge and vertex (read only)."""
+        return self.outcome.counts
 
     @property
-    def neighbours(self) -> Neighbours:
-        """The neighbour relation."""
-        return self.privacy_unit.neighbours
-
-    @property
-    def unit(self) -> Unit:
-        """Whose data is protected together."""
-        return self.privacy_unit.unit
+    def signed(self) -> NDArray[Any] | None:
+        """The signed estimate of every component, some negative (read only); None if covert."""
+        return self.outcome.signed
 
     def count(self, *query: Any, crs: Any = None) -> Any:
         """Count the regions that touch a query, from the published whole numbers.
@@ -160,7 +89,7 @@ class Release:
         int, numpy.ndarray or pandas.Series
         """
         selection = select(self.grid, query, crs)
-        return selection.wrap(self._sums("counts", selection))
+        return selection.wrap(self.outcome.count(selection))
 
     def estimate(self, *query: Any, crs: Any = None) -> Any:
         """Estimate the same without the bias of making counts whole and consistent.
@@ -169,7 +98,7 @@ class Release:
         """
         self._need_signed("estimates")
         selection = select(self.grid, query, crs)
-        return selection.wrap(self._sums("signed", selection), "estimate")
+        return selection.wrap(self.outcome.estimate(selection), "estimate")
 
     def interval(self, *query: Any, confidence: float = 0.95, crs: Any = None) -> Any:
         """Return an interval that holds the true count with the given confidence.
@@ -193,7 +122,7 @@ class Release:
         """
         self._need_signed("intervals")
         selection = select(self.grid, query, crs)
-        low, high = self._bounds(selection, confidence)
+        low, high = self.outcome.bounds(selection, confidence)
         if selection.index is not None:
             import pandas as pd
 
@@ -205,27 +134,10 @@ class Release:
 
         `rectangle` says that the query's cells form one, so that no region counts twice.
         """
-        found: dict[str, NDArray[Any]] = {"count": self._sums("counts", selection)}
-        if self.signed is not None:
-            found["low"], found["high"] = self._bounds(selection, confidence)
+        found: dict[str, NDArray[Any]] = {"count": self.outcome.count(selection)}
+        if not self.covert:
+            found["low"], found["high"] = self.outcome.bounds(selection, confidence)
         return found | {"rectangle": selection.exact}
-
-    def _bounds(self, selection: Selection, confidence: float) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the ends of the intervals of selected queries."""
-        middle = self._sums("signed", selection)
-        width: NDArray[Any]
-        if self.measurements is None:
-            scale = scale_for(self.budget, self.sensitivity)
-            width = sum_half_width(selection.n_components, scale, confidence)
-        else:
-            noise, shape = self._deviations(selection)
-            width = footprint.half_widths(noise, shape, confidence)
-        low, high = np.maximum(middle - width, 0), np.maximum(middle + width, 0)
-        if self.measurements is None:
-            return low, high
-        # The count is another reading of the same noisy counts, so it is never left outside.
-        count = self._sums("counts", selection)
-        return np.minimum(low, count), np.maximum(high, count)
 
     def expected_error(self, *query: Any, crs: Any = None) -> Any:
         """Return the mean absolute error to expect of `estimate`, by its source.
@@ -239,7 +151,7 @@ class Release:
         """
         self._need_signed("error estimates")
         selection = select(self.grid, query, crs)
-        noise, shape = self._deviations(selection)
+        noise, shape = self.outcome.deviations(selection)
         # The mean absolute value of a normal variable, which sums of many draws are close to.
         parts = [np.sqrt(2 / np.pi) * part for part in (noise, shape, np.hypot(noise, shape))]
         if selection.index is not None:
@@ -256,13 +168,7 @@ class Release:
         anybody's. ``EulerHistogram.from_regions(release.to_regions(), grid).counts`` equals
         ``release.counts``.
         """
-        if self.bodies is None:
-            raise PrivacyError(
-                f"a release made with method={self.method!r} is the histogram of no set of "
-                f"regions: its counts satisfy C1 to C3, which does not suffice. "
-                f"Use method='footprint'"
-            )
-        return self.bodies.to_regions(self.grid)
+        return self.outcome.to_regions()
 
     def save(self, path: Path | str) -> None:
         """Write the release to a Parquet file, whole or not at all; `load` reads it back.
@@ -318,24 +224,8 @@ class Release:
 
         return release_html(self)
 
-    def _deviations(self, selection: Selection) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the standard deviations of the estimate from noise and from shape."""
-        if self.measurements is None:
-            one = variance(scale_for(self.budget, self.sensitivity))
-            noise = np.sqrt(selection.n_components * one)
-            return noise, np.zeros_like(noise)
-        noise, shape = np.zeros((2, selection.ranges.shape[1]))
-        plain = selection.exact
-        noise[plain], shape[plain] = footprint.rectangle_deviations(
-            self.measurements, selection.ranges[:, plain]
-        )
-        for i in selection.masks:
-            signs = selection.signs(i, self.grid)
-            noise[i], shape[i] = footprint.deviations(self.measurements, signs)
-        return noise, shape
-
     def _need_signed(self, what: str) -> None:
-        if self.signed is None:
+        if self.covert:
             raise PrivacyError(
                 f"a covert release holds no signed measurements, so it has no {what}: "
                 f"release with covert=False to keep them"
@@ -368,10 +258,6 @@ class Release:
                 "add up.",
             ]
         )
-
-    def _sums(self, name: str, selection: Selection) -> NDArray[Any]:
-        tables: dict[str, SignedTable] = self._tables  # type: ignore[attr-defined]
-        return selection.sums(tables[name])
 
     def __repr__(self) -> str:
         """Return one line: method, promise, grid."""

@@ -1,27 +1,26 @@
-"""A release's public parameters as JSON text, and back: what a release file says about itself.
+"""What a release says of itself: every public parameter, as values and as JSON text.
 
-Epsilons are written as fractions, so nothing of the promise is rounded. Reading trusts nothing:
-every value is checked for its kind and range before anything is made of it.
+Each parameter is a field of `Statement`, spelled once: its name, its type, and how it is written
+and read. Epsilons are written as fractions, so nothing of the promise is rounded. Reading trusts
+nothing: every value is checked for its kind and range before anything is made of it.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, NamedTuple, get_args
 
+from dpregions._version import __version__
 from dpregions.crs import crs_label, unit_label
 from dpregions.errors import CRSError, ReleaseFileError
 from dpregions.geometry.grid import Grid
-from dpregions.mechanisms.footprint.buckets import Alphabet
-from dpregions.mechanisms.footprint.choice import Strategy
-from dpregions.mechanisms.footprint.levels import Grouping, Level
-from dpregions.privacy.budget import MOST_DIGITS, Budget, PrivacyUnit
-
-if TYPE_CHECKING:
-    from dpregions.releases.published import Release
+from dpregions.geometry.outlines import Oversize
+from dpregions.privacy.budget import MOST_DIGITS, Budget, Neighbours, PrivacyUnit, Unit
+from dpregions.privacy.noise import scale_for
 
 FORMAT, FORMAT_VERSION = "dpregions release", 1
 NOT_RECORDED = "budget not recorded"
@@ -29,59 +28,211 @@ LIMIT = 1 << 20
 """Most characters of the statement: a CRS takes a few thousand of them."""
 
 _NO_VERSION = 1_000_000
-_MOST_LEVELS = 16
-_MOST_BLOCK = 1 << 30
 _LONGEST_LINE = 500
 _DEEPEST_CRS, _LONGEST_CRS_TEXT = 20, 10_000
 _USUAL_CRS = "use one of the usual CRSs, such as EPSG:32632"
 _FRACTION = re.compile(rf"[0-9]{{1,{MOST_DIGITS}}}(/[0-9]{{1,{MOST_DIGITS}}})?")
 
 
+Spending = tuple[tuple[str, Budget], ...]
+"""What was measured, and with which share of epsilon."""
+
+
 class NewerFormatError(ReleaseFileError):
     """The file is of a format that this software does not know yet."""
 
 
-@dataclass(frozen=True)
-class Statement:
-    """What was read: the fields of a `Release` that are no arrays, and what it measured."""
+class _Said(NamedTuple):
+    """How a field is said in JSON: under which name, as which kind, and both ways."""
 
-    fields: dict[str, Any]
-    covert: bool
-    strategy: Strategy | None
-    checksum: str
+    name: str
+    kind: type
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _said(
+    name: str,
+    kind: type,
+    read: Callable[[Any], Any] = _same,
+    write: Callable[[Any], Any] = _same,
+) -> dict[str, _Said]:
+    return {"said": _Said(name, kind, write, read)}
+
+
+def _spent(spending: Spending) -> list[dict[str, str]]:
+    return [{"what": what, "epsilon": _fraction(share)} for what, share in spending]
+
+
+def _spending(found: list[Any]) -> Spending:
+    read = []
+    for part in found:
+        _check_fields(part, {"what": str, "epsilon": str}, "what it spent")
+        read.append((_line("spending")(part["what"]), _budget(part["epsilon"])))
+    return tuple(read)
+
+
+def _fraction(budget: Budget) -> str:
+    return str(budget.epsilon)
+
+
+def _budget(text: str) -> Budget:
+    if not _FRACTION.fullmatch(text) or not int(text.partition("/")[2] or 1):
+        raise ReleaseFileError("an epsilon of it is no fraction")
+    return Budget(Fraction(text))
+
+
+def _entered(entry: str | None) -> str:
+    return entry or NOT_RECORDED
+
+
+def _entry(text: str) -> str | None:
+    return None if text == NOT_RECORDED else _line("ledger_entry")(text)
+
+
+def _check_fields(found: Any, wanted: dict[str, type], what: str) -> None:
+    if not isinstance(found, dict) or found.keys() != wanted.keys():
+        raise ReleaseFileError(f"{what} has other fields than it must")
+    for name, kind in wanted.items():
+        if kind is not object and type(found[name]) is not kind:
+            raise ReleaseFileError(f"{what} has a {name} that is no {kind.__name__}")
+
+
+def _line(name: str, longest: int = _LONGEST_LINE) -> Callable[[str], str]:
+    """Return a check that refuses text which would do more on a terminal than be read."""
+
+    def check(text: str) -> str:
+        if not text.isprintable() or len(text) > longest:
+            raise ReleaseFileError(f"its {name} is no line of printable text")
+        return text
+
+    return check
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _grid(found: dict[str, Any]) -> Grid:
+    numbers = ("xmin", "ymin", "cell_size", "n_rows", "n_cols")
+    if not all(type(found.get(name)) in (int, float) for name in numbers):
+        raise ReleaseFileError("its grid has fields that are no numbers")
+    crs = found.get("crs")
+    if crs is not None:
+        _check_projjson(crs)
+    try:
+        grid = Grid.from_json(json.dumps(found))
+        named = "" if grid.crs is None else crs_label(grid.crs) + unit_label(grid.crs)
+        grid.to_json()
+    except CRSError:
+        raise ReleaseFileError("its CRS is none that a grid may have") from None
+    except RuntimeError:  # pyproj's own, which quotes what it read
+        raise ReleaseFileError("its CRS cannot be read") from None
+    if grid.crs is not None:
+        _line("CRS")(grid.crs.name + named)
+    return grid
+
+
+def _check_projjson(crs: Any) -> None:
+    """Refuse what no CRS of a grid is, before pyproj and PROJ's own parser see it.
+
+    Of the CRSs in PROJ's database the deepest is of 9 levels and the longest text of 1,750
+    characters; what is bound to a transformation is never bound again.
+    """
+    # PROJJSON has a type; without one pyproj would read the fields as options of PROJ.
+    if not (isinstance(crs, dict) and isinstance(crs.get("type"), str)):
+        raise ReleaseFileError("its CRS is no PROJJSON")
+    level: list[tuple[Any, bool]] = [(crs, False)]
+    for _ in range(_DEEPEST_CRS):
+        below: list[tuple[Any, bool]] = []
+        for value, bound in level:
+            if isinstance(value, dict):
+                binds = value.get("type") == "BoundCRS"
+                if binds and bound:
+                    raise ReleaseFileError("its CRS is bound to transformations twice over")
+                below += [(v, bound or binds) for v in (*value.keys(), *value.values())]
+            elif isinstance(value, list):
+                below += [(v, bound) for v in value]
+            elif isinstance(value, str):
+                _line("CRS", _LONGEST_CRS_TEXT)(value)
+        level = below
+    if level:
+        raise ReleaseFileError("its CRS is nested deeper than any is")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """The public parameters of a release.
+
+    Attributes
+    ----------
+    grid : Grid
+    method : str
+        The mechanism's name.
+    budget : Budget
+        Epsilon, exactly.
+    neighbours, unit : str
+        The neighbour relation, and whose data is protected together.
+    sensitivity : int
+        How far neighbouring data move what each measurement counts (L1), enforced.
+    max_diameter : float
+        The enforced bound on a region, in CRS units.
+    oversize : str
+        What became of longer regions.
+    private : bool
+        False only for a study's seeded noise: such a release must not be published.
+    noise : str
+        Where the noise came from.
+    spending : tuple
+        What was measured and with which epsilon; they sum to the budget.
+    covert : bool
+        Whether the signed measurements were left out: no estimates and no intervals.
+    version : str
+        Of the software.
+    ledger_entry : str or None
+        The debit that paid for it: the ledger's random id, data set, number. None: not recorded.
+    """
+
+    grid: Grid = field(metadata=_said("grid", dict, _grid, lambda grid: json.loads(grid.to_json())))
+    method: str = field(metadata=_said("method", str, _line("method")))
+    budget: Budget = field(metadata=_said("epsilon", str, _budget, _fraction))
+    neighbours: Neighbours = field(metadata=_said("neighbours", str))
+    unit: Unit = field(metadata=_said("unit", str))
+    sensitivity: int = field(metadata=_said("sensitivity", int))
+    max_diameter: float = field(metadata=_said("max_diameter", float))
+    oversize: Oversize = field(metadata=_said("oversize", str))
+    private: bool = field(metadata=_said("private", bool))
+    noise: str = field(metadata=_said("noise", str, _line("noise")))
+    spending: Spending = field(metadata=_said("spending", list, _spending, _spent))
+    covert: bool = field(metadata=_said("covert", bool))
+    version: str = field(
+        default=__version__, metadata=_said("software_version", str, _line("software_version"))
+    )
+    ledger_entry: str | None = field(
+        default=None, metadata=_said("ledger_entry", str, _entry, _entered)
+    )
 
     @property
-    def grid(self) -> Grid:
-        """The grid."""
-        grid: Grid = self.fields["grid"]
-        return grid
+    def epsilon(self) -> float:
+        """The privacy loss."""
+        return float(self.budget)
+
+    @property
+    def privacy_unit(self) -> PrivacyUnit:
+        """The neighbour relation and whose data is protected together."""
+        return PrivacyUnit(self.neighbours, self.unit)
+
+    def stated(self) -> dict[str, Any]:
+        """Return every public parameter as JSON's values."""
+        said = {how.name: how.write(getattr(self, name)) for name, how in _FIELDS.items()}
+        return {"format": FORMAT, "format_version": FORMAT_VERSION, "partition": "grid", **said}
 
 
-def statement_of(release: Release) -> dict[str, Any]:
-    """Return every public parameter of a release as JSON's values, without a checksum."""
-    measured = release.measurements
-    return {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "software_version": release.version,
-        "partition": "grid",
-        "grid": json.loads(release.grid.to_json()),
-        "method": release.method,
-        "epsilon": str(release.budget.epsilon),
-        "neighbours": release.neighbours,
-        "unit": release.unit,
-        "sensitivity": release.sensitivity,
-        "max_diameter": release.max_diameter,
-        "oversize": release.oversize,
-        "private": release.private,
-        "noise": release.noise,
-        "spending": [
-            {"what": what, "epsilon": str(share.epsilon)} for what, share in release.spending
-        ],
-        "covert": release.signed is None,
-        "strategy": None if measured is None else _strategy_fields(measured.strategy),
-        "ledger_entry": release.ledger_entry or NOT_RECORDED,
-    }
+_FIELDS: dict[str, _Said] = {part.name: part.metadata["said"] for part in fields(Statement)}
 
 
 def refuse_unwritable(grid: Grid) -> None:
@@ -118,177 +269,21 @@ def read_statement(text: str) -> dict[str, Any]:
     return found
 
 
-def parse_statement(found: dict[str, Any]) -> Statement:
-    """Return what a statement says, each value checked."""
-    wanted = {
-        "format": str,
-        "format_version": int,
-        "software_version": str,
-        "partition": str,
-        "grid": dict,
-        "method": str,
-        "epsilon": str,
-        "neighbours": str,
-        "unit": str,
-        "sensitivity": int,
-        "max_diameter": float,
-        "oversize": str,
-        "private": bool,
-        "noise": str,
-        "spending": list,
-        "covert": bool,
-        "strategy": dict,
-        "ledger_entry": str,
-        "checksum": str,
-    }
-    _check_fields(found, wanted, "its statement", optional=("strategy",))
-    for name in ("software_version", "noise", "ledger_entry"):
-        _one_line(found[name], name)
-    _one_of(found["partition"], ("grid",), "partition")
-    _one_of(found["method"], ("footprint", "paper"), "method")
-    _one_of(found["oversize"], ("shrink", "drop"), "oversize")
-    if found["sensitivity"] < 1 or not 0 < found["max_diameter"] < float("inf"):
+def parse_statement(found: dict[str, Any], **beside: type) -> Statement:
+    """Return what a statement says, each value checked; `beside`: what else it holds."""
+    wanted = {"format": str, "format_version": int, "partition": str}
+    wanted |= {how.name: how.kind for how in _FIELDS.values()} | beside
+    _check_fields(found, wanted, "its statement")
+    if found["partition"] != "grid":
+        raise ReleaseFileError("its partition is none of grid")
+    said = Statement(**{name: how.read(found[how.name]) for name, how in _FIELDS.items()})
+    said.privacy_unit  # noqa: B018  refuses an unknown relation or unit
+    if said.oversize not in get_args(Oversize):
+        raise ReleaseFileError("its oversize is none of shrink, drop")
+    if said.sensitivity < 1 or not 0 < said.max_diameter < float("inf"):
         raise ReleaseFileError("its sensitivity or max_diameter is out of range")
-    budget = _budget(found["epsilon"])
-    spending = tuple(_spent(part) for part in found["spending"])
-    if sum(share.epsilon for _, share in spending) != budget.epsilon:
+    if sum(share.epsilon for _, share in said.spending) != said.budget.epsilon:
         raise ReleaseFileError("what it spent does not add up to its epsilon")
-    entry = found["ledger_entry"]
-    fields = {
-        "grid": _grid(found["grid"]),
-        "method": found["method"],
-        "budget": budget,
-        "privacy_unit": PrivacyUnit(found["neighbours"], found["unit"]),
-        "sensitivity": found["sensitivity"],
-        "max_diameter": found["max_diameter"],
-        "oversize": found["oversize"],
-        "private": found["private"],
-        "noise": found["noise"],
-        "spending": spending,
-        "version": found["software_version"],
-        "ledger_entry": None if entry == NOT_RECORDED else entry,
-    }
-    covert, strategy = found["covert"], found["strategy"]
-    if (strategy is not None) != (found["method"] == "footprint" and not covert):
-        raise ReleaseFileError("it has a strategy without measurements, or the other way round")
-    made = None if strategy is None else _strategy(strategy, len(spending))
-    return Statement(fields, covert, made, found["checksum"])
-
-
-def _strategy_fields(strategy: Strategy) -> dict[str, Any]:
-    levels = [{"block": level.block, "letters": level.letters} for level in strategy.levels]
-    return {
-        "alphabet": strategy.alphabet,
-        "levels": levels,
-        "weights": list(strategy.weights),
-        "mix": strategy.mix,
-    }
-
-
-def _strategy(found: dict[str, Any], n_spent: int) -> Strategy:
-    wanted = {"alphabet": str, "levels": list, "weights": list, "mix": int}
-    _check_fields(found, wanted, "its strategy")
-    _one_of(found["alphabet"], get_args(Alphabet), "alphabet")
-    levels, weights = [], found["weights"]
-    for level in found["levels"]:
-        _check_fields(level, {"block": int, "letters": str}, "a level")
-        _one_of(level["letters"], get_args(Grouping), "letters")
-        levels.append(Level(level["block"], level["letters"]))
-    good = (
-        2 <= len(levels) == len(weights) <= _MOST_LEVELS
-        and all(type(weight) is int and weight >= 0 for weight in weights)
-        and all(1 <= level.block <= _MOST_BLOCK for level in levels[1:])
-        and levels[0] == Level(0, "all")
-        and levels[-1] == Level(1, "letters")
-        and weights[0] == 0
-        and found["mix"] >= 0
-        and 1 + sum(weight > 0 for weight in [*weights, found["mix"]]) == n_spent
-    )
-    if not good:
-        raise ReleaseFileError("its strategy is none that could have been followed")
-    return Strategy(found["alphabet"], tuple(levels), tuple(weights), found["mix"])
-
-
-def _grid(found: dict[str, Any]) -> Grid:
-    numbers = ("xmin", "ymin", "cell_size", "n_rows", "n_cols")
-    if not all(type(found.get(name)) in (int, float) for name in numbers):
-        raise ReleaseFileError("its grid has fields that are no numbers")
-    crs = found.get("crs")
-    if crs is not None:
-        _check_projjson(crs)
-    try:
-        grid = Grid.from_json(json.dumps(found))
-        named = "" if grid.crs is None else crs_label(grid.crs) + unit_label(grid.crs)
-        grid.to_json()
-    except CRSError:
-        raise ReleaseFileError("its CRS is none that a grid may have") from None
-    except RuntimeError:  # pyproj's own, which quotes what it read
-        raise ReleaseFileError("its CRS cannot be read") from None
-    if grid.crs is not None:
-        _one_line(grid.crs.name + named, "CRS")
-    return grid
-
-
-def _check_projjson(crs: Any) -> None:
-    """Refuse what no CRS of a grid is, before pyproj and PROJ's own parser see it.
-
-    Of the CRSs in PROJ's database the deepest is of 9 levels and the longest text of 1,750
-    characters; what is bound to a transformation is never bound again.
-    """
-    # PROJJSON has a type; without one pyproj would read the fields as options of PROJ.
-    if not (isinstance(crs, dict) and isinstance(crs.get("type"), str)):
-        raise ReleaseFileError("its CRS is no PROJJSON")
-    level: list[tuple[Any, bool]] = [(crs, False)]
-    for _ in range(_DEEPEST_CRS):
-        below: list[tuple[Any, bool]] = []
-        for value, bound in level:
-            if isinstance(value, dict):
-                binds = value.get("type") == "BoundCRS"
-                if binds and bound:
-                    raise ReleaseFileError("its CRS is bound to transformations twice over")
-                below += [(v, bound or binds) for v in (*value.keys(), *value.values())]
-            elif isinstance(value, list):
-                below += [(v, bound) for v in value]
-            elif isinstance(value, str):
-                _one_line(value, "CRS", _LONGEST_CRS_TEXT)
-        level = below
-    if level:
-        raise ReleaseFileError("its CRS is nested deeper than any is")
-
-
-def _spent(part: Any) -> tuple[str, Budget]:
-    _check_fields(part, {"what": str, "epsilon": str}, "what it spent")
-    return _one_line(part["what"], "spending"), _budget(part["epsilon"])
-
-
-def _budget(text: str) -> Budget:
-    if not _FRACTION.fullmatch(text) or not int(text.partition("/")[2] or 1):
-        raise ReleaseFileError("an epsilon of it is no fraction")
-    return Budget(Fraction(text))
-
-
-def _check_fields(
-    found: Any, wanted: dict[str, type], what: str, optional: tuple[str, ...] = ()
-) -> None:
-    if not isinstance(found, dict) or found.keys() != wanted.keys():
-        raise ReleaseFileError(f"{what} has other fields than it must")
-    for name, kind in wanted.items():
-        missing = name in optional and found[name] is None
-        if not missing and type(found[name]) is not kind:
-            raise ReleaseFileError(f"{what} has a {name} that is no {kind.__name__}")
-
-
-def _one_line(text: str, name: str, longest: int = _LONGEST_LINE) -> str:
-    """Refuse text that would do more on a terminal than be read."""
-    if not text.isprintable() or len(text) > longest:
-        raise ReleaseFileError(f"its {name} is no line of printable text")
-    return text
-
-
-def _one_of(value: str, options: tuple[str, ...], name: str) -> None:
-    if value not in options:
-        raise ReleaseFileError(f"its {name} is none of {', '.join(options)}")
-
-
-def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is not JSON")
+    for _, share in said.spending:
+        scale_for(share, said.sensitivity)
+    return said

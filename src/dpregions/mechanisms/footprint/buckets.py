@@ -121,9 +121,7 @@ class Buckets:
         """Return the bucket of a letter at a place."""
         return self.starts[letter] + row * (self.n_cols - self.widths[letter] + 1) + col
 
-    def numbers(
-        self, places: NDArray[np.int64], spans: NDArray[np.int16]
-    ) -> NDArray[np.int64]:
+    def numbers(self, places: NDArray[np.int64], spans: NDArray[np.int16]) -> NDArray[np.int64]:
         """Return the bucket of each footprint. Secret where footprints are.
 
         `places` are row, column, height and width in cells; `spans` as in the catalogue.

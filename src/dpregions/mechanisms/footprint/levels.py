@@ -85,9 +85,7 @@ class Hierarchy:
             "classes": "regions by class of size",
             "letters": f"regions by {self.buckets.alphabet[:-1]} of footprint",
         }[level.letters]
-        where = (
-            "cell" if level.block == 1 else f"block of {level.block} x {level.block} cells"
-        )
+        where = "cell" if level.block == 1 else f"block of {level.block} x {level.block} cells"
         return f"{n} counts of {what} centred in each {where}"
 
     def anchors(

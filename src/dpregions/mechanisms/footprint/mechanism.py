@@ -232,9 +232,7 @@ class FootprintOutcome(Outcome):
         """Return the outcome without its measurements."""
         return replace(self, signed=None, reading=None, strategy=None)
 
-    def bounds(
-        self, selection: Selection, confidence: float
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
+    def bounds(self, selection: Selection, confidence: float) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return intervals that hold the count too: another reading of the same noisy counts."""
         low, high = super().bounds(selection, confidence)
         count = self.count(selection)
@@ -244,9 +242,7 @@ class FootprintOutcome(Outcome):
         """Return half widths from the deviations of noise and of shapes."""
         return half_widths(*self.deviations(selection), confidence)
 
-    def deviations(
-        self, selection: Selection
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def deviations(self, selection: Selection) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return what noise and what unmeasured detail add."""
         assert self.reading is not None
         return self.reading.deviations(selection, self.grid)

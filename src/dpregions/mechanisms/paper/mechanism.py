@@ -128,9 +128,7 @@ class PaperOutcome(Outcome):
         """Return quantiles of the sum of as many draws as a query has components."""
         return sum_half_width(selection.n_components, self.scale, confidence)
 
-    def deviations(
-        self, selection: Selection
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def deviations(self, selection: Selection) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return what the draws add up to; shapes add nothing."""
         noise = np.sqrt(selection.n_components * variance(self.scale))
         return noise, np.zeros_like(noise)

@@ -39,6 +39,7 @@ __all__ = [
 ]
 
 Norm = Literal["l1", "linf"]
+NORMS: tuple[Norm, ...] = ("l1", "linf")
 
 
 def sensitivity(
@@ -90,7 +91,7 @@ def lin_prog(noisy: ArrayLike, norm: Norm = "l1") -> NDArray[Any]:
     """
     from dpregions.mechanisms.paper.isotonic import fit_l1, fit_linf
 
-    if norm not in ("l1", "linf"):
+    if norm not in NORMS:
         raise InputError(f"norm={norm!r} is unknown: use 'l1' or 'linf'")
     return fit_l1(noisy) if norm == "l1" else fit_linf(noisy)
 

@@ -1,0 +1,1 @@
+"""Where regions are counted: batches of outlines -> tallies -> one tally."""

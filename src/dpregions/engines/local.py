@@ -1,0 +1,57 @@
+"""Counting on this machine: one tally for each thread, batch by batch, then their sum.
+
+Tallies add up in any order, so the result does not depend on who counted what.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, islice
+from typing import TYPE_CHECKING, TypeVar
+
+from dpregions.memory import n_workers
+from dpregions.unforeseen import READING, foreseen
+
+if TYPE_CHECKING:
+    from dpregions.geometry.outlines import Outlines
+    from dpregions.mechanisms.base import Tally
+
+T = TypeVar("T", bound="Tally")
+
+
+def count(batches: Iterator[Callable[[], Outlines]], tally: Callable[[], T]) -> T:
+    """Return the tally of all batches.
+
+    Parameters
+    ----------
+    batches : iterator of callables
+        Each makes the outlines of some regions, as `intake.regions.read_outlines` gives them:
+        pulled one at a time, made in the threads.
+    tally : callable
+        Makes an empty tally.
+    """
+    lock = threading.Lock()
+
+    def next_batch() -> Callable[[], Outlines] | None:
+        with lock:
+            return next(work, None)
+
+    def add_batches() -> T:
+        part = tally()
+        while (outlines := next_batch()) is not None:
+            part.add(outlines())
+        return part
+
+    head = list(islice(batches, 2))
+    work = chain(head, batches)
+    if len(head) < 2:
+        return foreseen(add_batches, READING)
+    workers = n_workers(tally().nbytes)
+    with ThreadPoolExecutor(workers) as pool:
+        parts = [pool.submit(foreseen, add_batches, READING) for _ in range(workers)]
+        whole = parts[0].result()
+        for part in parts[1:]:
+            whole += part.result()
+    return whole
