@@ -26,11 +26,10 @@ def describe(
     Example: dpregions describe city.parquet
     """
     from dpregions.releases.file import checksum, load
-    from dpregions.releases.statement import statement_of
 
     release = load(file)
     if as_json:
-        found = {**statement_of(release), "checksum": checksum(release)}
+        found = {**release.stated(), "checksum": checksum(release)}
         typer.echo(json.dumps(found, indent=2))
         return
     if not release.private:

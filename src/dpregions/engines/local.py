@@ -8,7 +8,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
 from itertools import chain, islice
+from operator import iadd
 from typing import TYPE_CHECKING, TypeVar
 
 from dpregions.memory import n_workers
@@ -51,7 +53,4 @@ def count(batches: Iterator[Callable[[], Outlines]], tally: Callable[[], T]) -> 
     workers = n_workers(tally().nbytes)
     with ThreadPoolExecutor(workers) as pool:
         parts = [pool.submit(foreseen, add_batches, READING) for _ in range(workers)]
-        whole = parts[0].result()
-        for part in parts[1:]:
-            whole += part.result()
-    return whole
+        return reduce(iadd, (part.result() for part in parts))

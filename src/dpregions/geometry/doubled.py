@@ -112,6 +112,12 @@ class SpanCounts:
         self._steps += other._steps
         return self
 
+    def __mul__(self, times: int) -> SpanCounts:
+        """Return what so many bodies give where there is one."""
+        made = SpanCounts(*self._shape)
+        made._steps = times * self._steps
+        return made
+
     def histogram(self) -> NDArray[np.int64]:
         """Return the doubled array of what was added."""
         return np.cumsum(self._steps, axis=1)[:, :-1]

@@ -56,3 +56,18 @@ class Outlines:
 
     xy: NDArray[np.int64]
     offsets: NDArray[np.int64]
+
+    def footprints(
+        self, n_rows: int, n_cols: int, side: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int16]]:
+        """Return where bodies touch a grid: row, column, height and width in cells, and spans.
+
+        One row for each body that touches a cell. Spans are the first and last cell column, from
+        the footprint's left, on each of its doubled rows; (1, 0) where there is none. A body is
+        at most `side` cells wide and high.
+        """
+        from dpregions.geometry import kernel
+
+        places, spans = kernel.footprints(self.xy, self.offsets, n_rows, n_cols, side)
+        inside = places[:, 2] > 0
+        return places[inside], spans[inside]

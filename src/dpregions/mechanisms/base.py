@@ -41,7 +41,7 @@ class Tally(Protocol):
     def add(self, outlines: Outlines) -> None:
         """Count more regions, one for each user."""
 
-    def __iadd__(self, other: Self) -> Self:
+    def __iadd__(self, other: Any) -> Self:
         """Add the tally of other users."""
 
 

@@ -16,10 +16,13 @@ from dpregions.geometry.grid import Grid
 from dpregions.geometry.lattice import STEPS
 from dpregions.geometry.outlines import Bound, Outlines
 from dpregions.intake.regions import read_outlines
-from dpregions.mechanisms.footprint.buckets import Footprints
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from dpregions.mechanisms.base import Mechanism, Outcome
+    from dpregions.privacy.budget import Budget, Neighbours
+    from dpregions.privacy.noise import NoiseSource
 
 LABEL = "study on exact data: not a private release"
 
@@ -69,12 +72,33 @@ class ExactData:
         return f"<ExactData on {self.grid!r}: {LABEL}>"
 
     @cached_property
-    def counts(self) -> NDArray[np.int64]:
-        """The exact Euler histogram."""
+    def counted(self) -> SpanCounts:
+        """The exact Euler histogram while it adds up."""
         whole = SpanCounts(*self.grid.shape)
         for batch in self.outlines:
             whole.add(batch)
-        return whole.histogram()
+        return whole
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """The exact Euler histogram."""
+        return self.counted.histogram()
+
+    def outcome(
+        self, mechanism: Mechanism, budget: Budget, neighbours: Neighbours, noise: NoiseSource
+    ) -> Outcome:
+        """Return what a mechanism publishes of the data with some noise; it counts them once."""
+        prepared = mechanism.prepare(self.grid, self.bound, budget, neighbours)
+        if mechanism not in self._tallies:
+            tally = prepared.tally()
+            for batch in self.outlines:
+                tally.add(batch)
+            self._tallies[mechanism] = tally
+        return prepared.publish(self._tallies[mechanism], noise)
+
+    @cached_property
+    def _tallies(self) -> dict[Mechanism, Any]:
+        return {}
 
     @cached_property
     def truth(self) -> EulerAnswers:
@@ -91,7 +115,8 @@ class ExactData:
     def boxes(self) -> NDArray[np.int64]:
         """First and last row, first and last column of each region's cells inside the area."""
         side = min(self.bound.k + 1, max(self.grid.shape))
-        row, col, height, width = Footprints.of(self.outlines, *self.grid.shape, side).places.T
+        places = [batch.footprints(*self.grid.shape, side)[0] for batch in self.outlines]
+        row, col, height, width = np.concatenate([np.zeros((0, 4), np.int64), *places]).T
         return np.stack([row, row + height - 1, col, col + width - 1])
 
     @cached_property

@@ -19,13 +19,10 @@ from numpy.typing import NDArray
 
 from dpregions import synthetic
 from dpregions.errors import PrivacyError
+from dpregions.geometry.doubled import SpanCounts
 from dpregions.geometry.outlines import Bound, Outlines
-from dpregions.mechanisms.footprint import mechanism as footprint
-from dpregions.mechanisms.footprint.buckets import Buckets, Footprints
-from dpregions.mechanisms.footprint.expectation import expected_buckets
-from dpregions.mechanisms.footprint.levels import Hierarchy, combine, covert_fit
-from dpregions.mechanisms.paper import pipeline as paper
-from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
+from dpregions.mechanisms.footprint.mechanism import Footprint, PreparedFootprint
+from dpregions.mechanisms.paper.mechanism import Paper
 from dpregions.planning.exact_data import EulerAnswers, ExactData
 from dpregions.planning.workload import placements, relative_errors
 from dpregions.privacy.budget import Budget, Neighbours
@@ -34,7 +31,7 @@ from dpregions.privacy.seeded import StudyNoise
 
 if TYPE_CHECKING:
     from dpregions.geometry.grid import Grid
-    from dpregions.mechanisms.footprint.choice import Strategy
+    from dpregions.mechanisms.footprint.tally import FootprintTally
 
 REPETITIONS, LEAST_REPETITIONS = 24, 4
 PLACEMENTS = 100
@@ -71,32 +68,31 @@ class City:
 
     data: ExactData
     times: int
-    buckets: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    tallies: dict[str, FootprintTally] = field(default_factory=dict)
+
+    @cached_property
+    def counted(self) -> SpanCounts:
+        """The Euler histogram while it adds up."""
+        return self.data.counted * self.times
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
         """The Euler histogram."""
-        return self.times * self.data.counts
+        return self.counted.histogram()
 
     @cached_property
     def n_regions(self) -> int:
         """How many regions touch the area."""
         return self.times * self.data.n_regions
 
-    @cached_property
-    def footprints(self) -> Footprints:
-        """Where the regions touch the area."""
-        shape = self.data.grid.shape
-        side = min(self.data.bound.k + 1, max(shape))
-        return Footprints.of(self.data.outlines, *shape, side)
-
-    def bucket_counts(self, buckets: Buckets) -> NDArray[np.int64]:
-        """Return how many regions are in each bucket, counted once for each alphabet."""
-        if buckets.alphabet not in self.buckets:
-            numbers = buckets.numbers(self.footprints)
-            counted = self.times * np.bincount(numbers, minlength=len(buckets))
-            self.buckets[buckets.alphabet] = counted
-        return self.buckets[buckets.alphabet]
+    def tally(self, prepared: PreparedFootprint) -> FootprintTally:
+        """Return the regions by bucket, counted once for each alphabet."""
+        empty = prepared.tally()
+        if empty.alphabet not in self.tallies:
+            for outlines in self.data.outlines:
+                empty.add(outlines)
+            self.tallies[empty.alphabet] = empty * self.times
+        return self.tallies[empty.alphabet]
 
 
 class Rehearsed(Protocol):
@@ -126,52 +122,44 @@ class RehearsedFootprint:
     def __init__(
         self, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours, n_regions: int
     ) -> None:
-        terms = footprint.Terms.of(grid, bound, budget, neighbours)
-        scale = max(scale_for(terms.first, terms.factor), 0.02 * n_regions)
+        prepared = Footprint().prepare(grid, bound, budget, neighbours)
+        scale = max(scale_for(prepared.first, prepared.sensitivity), 0.02 * n_regions)
         # Quantiles of the noise, 0.1 to 0.9; or 1/4, 3/4 where each choice takes long.
         many = grid.n_rows * grid.n_cols <= MANY_CHOICES
         offs = np.log([1 / 5, 3 / 5, 1, 5 / 3, 5] if many else [1 / 2, 2]) * scale
-        chosen = [terms.strategy(n_regions * INSIDE + float(off), grid) for off in offs]
-        made = {strategy: _Levels(terms, strategy, grid) for strategy in set(chosen)}
+        chosen = [prepared.strategy(n_regions * INSIDE + float(off)) for off in offs]
+        made = {strategy: _Fixed(prepared.with_strategy(strategy)) for strategy in set(chosen)}
         self.variants = [made[strategy] for strategy in chosen]
-        self.size = max(levels.size for levels in self.variants)
+        self.size = max(fixed.size for fixed in self.variants)
 
     def counts(self, city: City, repetition: int) -> NDArray[Any]:
         """Return the counts of the bodies that would be published."""
-        return self._levels(repetition).counts(city, StudyNoise(repetition))
+        return self._variant(repetition).counts(city, StudyNoise(repetition))
 
     def total(self, city: City, repetition: int) -> float:
         """Return a total from the law of the fit's."""
         place = ((repetition + 0.5) * _GOLDEN) % 1.0
-        off = float(np.rint(self._levels(repetition).offs[int(place * _DRAWS)]))
+        off = float(np.rint(self._variant(repetition).offs[int(place * _DRAWS)]))
         return max(city.n_regions + (off if repetition % 2 else -off), 0.0)
 
-    def _levels(self, repetition: int) -> _Levels:
+    def _variant(self, repetition: int) -> _Fixed:
         return self.variants[repetition % len(self.variants)]
 
 
-class _Levels:
-    """The footprint mechanism with its levels chosen."""
+class _Fixed:
+    """The footprint mechanism with what it measures fixed."""
 
-    def __init__(self, terms: footprint.Terms, strategy: Strategy, grid: Grid) -> None:
-        buckets = Buckets.of(terms.known, strategy.alphabet, *grid.shape)
-        self.terms, self.strategy = terms, strategy
-        self.shares = terms.shares(strategy)
-        self.tree = Hierarchy.of(buckets, strategy.levels)
-        self.size = len(buckets)
+    def __init__(self, prepared: PreparedFootprint) -> None:
+        self.prepared = prepared
+        self.size = prepared.n_buckets
 
     def counts(self, city: City, noise: StudyNoise) -> NDArray[Any]:
         """Return the counts of the bodies that would be published."""
-        tree, shares, factor = self.tree, self.shares, self.terms.factor
-        n = np.array([city.n_regions], np.int64)
-        total = noise.add(n, epsilon=self.terms.first, sensitivity=factor)
-        exact = city.bucket_counts(tree.buckets)
-        noisy = footprint.measure(tree, exact, total, shares, factor, noise)
+        tally = city.tally(self.prepared)
         if city.n_regions <= MANY_BODIES:
-            return footprint.post_process(tree, self.strategy, noisy, shares, factor).counts
+            return self.prepared.publish(tally, noise).counts
         # Of so many regions bodies would be made one by one, to round off less than one each.
-        measured = footprint.measured_with(tree, noisy, shares, factor)
-        return tree.buckets.expand(covert_fit(measured, expected_buckets(measured)))
+        return self.prepared.expected_counts(tally, noise)
 
     @cached_property
     def offs(self) -> NDArray[np.float64]:
@@ -179,11 +167,7 @@ class _Levels:
 
         Its own draw and the sum of all below it, weighted by their variances.
         """
-        empty = np.zeros(len(self.tree.buckets), np.int64)
-        nothing = {i: self.tree.sums(i, empty) for i in self.shares}
-        measured = footprint.measured_with(self.tree, nothing, self.shares, self.terms.factor)
-        _, spread = combine(measured)
-        own, fused = measured.variances[0], float(spread[0][0])
+        own, fused = self.prepared.total_variances()
         # Two independent estimates of variances `own` and `other` fuse to 1/(1/own + 1/other).
         weight = fused / own
         rng = np.random.default_rng(0)
@@ -203,17 +187,11 @@ class RehearsedPaper:
             raise PrivacyError(
                 f"{self.size:,} components are more than {MOST_COUNTS:,}, too many to rehearse"
             )
-        self.budget = budget
-        self.sensitivity = euler_sensitivity(bound.k, neighbours, *grid.shape)
-        scale_for(budget, self.sensitivity)
+        self.prepared = Paper().prepare(grid, bound, budget, neighbours)
 
     def counts(self, city: City, repetition: int) -> NDArray[Any]:
         """Return Round's counts."""
-        noise = StudyNoise(repetition)
-        steps = paper.run(
-            city.counts, epsilon=self.budget, sensitivity=self.sensitivity, noise=noise
-        )
-        return steps.counts
+        return self.prepared.publish(city.counted, StudyNoise(repetition)).counts
 
     def total(self, city: City, repetition: int) -> None:
         """Return nothing: what the fit adds to a sum of draws has no simple law."""

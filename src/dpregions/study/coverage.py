@@ -6,13 +6,16 @@ does in use.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.mechanisms.footprint import mechanism as footprint
-from dpregions.planning.exact_data import LABEL, EulerAnswers, ExactData
+from dpregions.geometry.cells import Selection
+from dpregions.mechanisms.footprint.mechanism import Footprint
+from dpregions.planning.exact_data import LABEL, ExactData
 from dpregions.planning.workload import SHARES, rectangles
 from dpregions.privacy.budget import Budget, BudgetLike
 from dpregions.privacy.seeded import StudyNoise
@@ -57,28 +60,26 @@ def interval_coverage(
     import pandas as pd
 
     budget = Budget(epsilon)
+    normal = NormalDist().inv_cdf((1 + confidence) / 2)
     rows: list[tuple[Any, ...]] = []
     plans: dict[tuple[str, ...], int] = {}
     for release in range(releases):
-        steps = footprint.run(
-            data.outlines, data.grid, data.bound, budget=budget, neighbours="add-remove",
-            noise=StudyNoise(int(np.random.default_rng([seed, release]).integers(2**62))),
-        )  # fmt: skip
-        measured = tuple(what for what, _ in steps.spending)
+        noise = StudyNoise(int(np.random.default_rng([seed, release]).integers(2**62)))
+        made = data.outcome(Footprint(), budget, "add-remove", noise)
+        measured = tuple(what for what, _ in made.spending)
         plans[measured] = plans.get(measured, 0) + 1
-        signed, whole = EulerAnswers(steps.signed), EulerAnswers(steps.counts)
         rng = np.random.default_rng([seed, release, 1])
         for share in SHARES:
             cells = rectangles(share, *data.grid.shape, placements, rng)
-            truth, middle = data.truth.answers(cells), signed.answers(cells)
-            noise, shape = footprint.rectangle_deviations(steps.measurements, cells)
-            width = footprint.half_widths(noise, shape, confidence)
-            of_noise = footprint.half_widths(noise, np.zeros_like(shape), confidence)
-            low, high = np.maximum(middle - width, 0), np.maximum(middle + width, 0)
-            count = whole.answers(cells)
-            low, high = np.minimum(low, count), np.maximum(high, count)
+            truth, selection = data.truth.answers(cells), Selection(cells, shape=None)
+            low, high = made.bounds(selection, confidence)
+            width, (_, of_shape) = (
+                made.half_widths(selection, confidence),
+                made.deviations(selection),
+            )
+            noisy = normal * of_shape < math.sqrt(0.75) * width
             held = (low <= truth) & (truth <= high)
-            found = zip(held, of_noise > width / 2, high - low, truth, strict=True)
+            found = zip(held, noisy, high - low, truth, strict=True)
             rows += [(share, release, *values) for values in found]
         if progress is not None:
             progress(release + 1)

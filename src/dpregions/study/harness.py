@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.mechanisms.footprint import mechanism as footprint
+from dpregions.mechanisms.footprint.mechanism import Footprint
 from dpregions.mechanisms.paper import pipeline as paper
 from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
 from dpregions.planning.exact_data import LABEL, Answering, EulerAnswers, ExactData
@@ -53,9 +53,8 @@ def run_footprint(
     data: ExactData, budget: Budget, neighbours: Neighbours, noise: NoiseSource
 ) -> dict[str, Answering]:
     """Return the footprint mechanism's covert counts and its signed estimate."""
-    steps = footprint.run(
-        data.outlines, data.grid, data.bound, budget=budget, neighbours=neighbours, noise=noise
-    )
+    steps = data.outcome(Footprint(), budget, neighbours, noise)
+    assert steps.signed is not None
     return {
         "footprint": EulerAnswers(steps.counts),
         "footprint-signed": EulerAnswers(steps.signed),

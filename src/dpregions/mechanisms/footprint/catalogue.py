@@ -123,14 +123,14 @@ class Catalogue:
 @lru_cache(maxsize=8)
 def catalogue(side: int, bound: int) -> Catalogue:
     """Return the catalogue for bodies within `bound` steps and footprints within `side` cells."""
-    from dpregions.mechanisms.footprint import kernel as _footprint_kernel
+    from dpregions.geometry.kernel import footprints
 
     big = 2 * side + 4
     xy, offsets = _bodies(side, bound, big)
-    places, spans = _footprint_kernel.footprints(xy, offsets, big, big, side)
+    places, spans = footprints(xy, offsets, big, big, side)
     keep = places[:, 2] > 0
     for dx, dy in ((CLEAR, CLEAR), (CLEAR, -CLEAR), (-CLEAR, CLEAR), (-CLEAR, -CLEAR)):
-        moved = _footprint_kernel.footprints(xy + np.array([dx, dy]), offsets, big, big, side)
+        moved = footprints(xy + np.array([dx, dy]), offsets, big, big, side)
         keep &= (moved[0] == places).all(axis=1) & (moved[1] == spans).all(axis=(1, 2))
     # Tally: bodies with the same footprint size and spans are one pattern.
     keys = np.concatenate([places[:, 2:], spans.reshape(len(spans), -1)], axis=1)[keep]

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from dpregions.mechanisms.base import Held
     from dpregions.mechanisms.footprint.catalogue import Catalogue
 
-_BODIES = {"pattern": np.int32, "times": np.int64}
-_MEASURED = {"level": np.int16, "group": np.int32, "value": np.int64}
+Fields = dict[str, type[np.generic]]
+_BODIES: Fields = {"pattern": np.int32, "times": np.int64}
+_MEASURED: Fields = {"level": np.int16, "group": np.int32, "value": np.int64}
 _EXACT = 1 << 53
 """Whole numbers up to this are floats."""
 _MOST_LEVELS = 16

@@ -1,51 +1,13 @@
-"""Hot loops of the footprint mechanism: outlines -> footprints and patterns -> Euler arrays.
+"""Hot loops of the footprint mechanism: footprints -> patterns -> Euler arrays.
 
-A footprint is the rows and columns of the cells inside the area that a body touches. A
-pattern is which components of its footprint it touches: on each doubled row one span of cell
-columns, relative to the footprint's left column, (1, 0) where there is none.
+A pattern is which components of its footprint a body touches: on each doubled row one span of
+cell columns, relative to the footprint's left column, (1, 0) where there is none.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
-
-from dpregions.geometry.kernel import PAD, row_spans, span_buffers
-
-
-@njit(cache=True, nogil=True)
-def footprints(xy, offsets, n_rows, n_cols, side):
-    """Return each outline's footprint ``row, col, height, width`` and its pattern's spans.
-
-    A body that touches no cell has height 0. Heights and widths are at most `side`; the
-    intake's bound makes that hold, and a body beyond it is left out.
-    """
-    n = offsets.size - 1
-    places = np.zeros((n, 4), np.int64)
-    spans = np.zeros((n, 2 * side - 1, 2), np.int16)
-    spans[:, :, 0] = 1
-    low, high = span_buffers(n_rows)
-    for i in range(n):
-        start, stop = offsets[i], offsets[i + 1]
-        if start == stop:
-            continue
-        first, last = row_spans(xy, start, stop, n_rows, low, high)
-        row, top, left, right = -1, -1, n_cols, -1
-        for r in range(first, last + 1):
-            a, b = max(low[2 * r + PAD], 0), min(high[2 * r + PAD], n_cols - 1)
-            if a <= b:
-                if row < 0:
-                    row = r
-                top, left, right = r, min(left, a), max(right, b)
-        if row < 0 or top - row >= side or right - left >= side:
-            continue
-        places[i, 0], places[i, 1] = row, left
-        places[i, 2], places[i, 3] = top - row + 1, right - left + 1
-        for d in range(2 * row, 2 * top + 1):
-            a, b = max(low[d + PAD], 0), min(high[d + PAD], n_cols - 1)
-            if a <= b:
-                spans[i, d - 2 * row, 0], spans[i, d - 2 * row, 1] = a - left, b - left
-    return places, spans
 
 
 @njit(cache=True, nogil=True)

@@ -4,7 +4,7 @@ A region touches many components but has one footprint, so a histogram of footpr
 sensitivity 1 where the Euler histogram has (2k+1)**2. The sequence: a noisy total; a choice of
 what else to measure, from public parameters and that total; noisy counts of the chosen levels;
 two fits to them; bodies that realise the non-negative one. Exact counts are seen in
-`PreparedFootprint.measured` alone, and noise is added there.
+`PreparedFootprint._measured` alone, and noise is added there.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from dpregions.errors import PrivacyError
 from dpregions.geometry.grid import size_in_words
-from dpregions.mechanisms.base import Held, Layout, Outcome
+from dpregions.mechanisms.base import Columns, Held, Layout, Outcome
 from dpregions.mechanisms.footprint import codec
 from dpregions.mechanisms.footprint.bodies import Bodies, make_bodies
 from dpregions.mechanisms.footprint.buckets import Alphabet, Buckets, refuse_too_many
@@ -29,6 +30,7 @@ from dpregions.mechanisms.footprint.choice import (
     n_affordable,
     workload_sizes,
 )
+from dpregions.mechanisms.footprint.fits import combine
 from dpregions.mechanisms.footprint.levels import WHOLE, Hierarchy
 from dpregions.mechanisms.footprint.measuring import Measured, Strategy, measure
 from dpregions.mechanisms.footprint.reading import Reading, half_widths
@@ -147,17 +149,24 @@ class PreparedFootprint:
         """Return the same with what to measure fixed."""
         return replace(self, fixed=strategy)
 
-    def tree(self, strategy: Strategy) -> Hierarchy:
-        """Return the partitions that a strategy climbs."""
+    def _tree(self, strategy: Strategy) -> Hierarchy:
+        if strategy is self.fixed:
+            return self._fixed_tree
         return Hierarchy.of(self._buckets(strategy.alphabet), strategy.levels)
 
-    def measured(self, tally: FootprintTally, noise: NoiseSource) -> tuple[Strategy, Measured]:
+    @cached_property
+    def _fixed_tree(self) -> Hierarchy:
+        """Of the fixed strategy, made once: rehearsals publish again and again."""
+        assert self.fixed is not None
+        return Hierarchy.of(self._buckets(self.fixed.alphabet), self.fixed.levels)
+
+    def _measured(self, tally: FootprintTally, noise: NoiseSource) -> tuple[Strategy, Measured]:
         """Return noisy counts: the total, what is chosen for it, and those measurements."""
         total = noise.add(
             np.array([tally.total], np.int64), epsilon=self.first, sensitivity=self.sensitivity
         )
         strategy = self.strategy(float(total[0]))
-        tree = self.tree(strategy)
+        tree = self._tree(strategy)
         shares = strategy.shares(self.first, self.rest)
         exact = tally.counts(tree.buckets)
         noisy = {WHOLE: total, **measure(tree, exact, shares, self.sensitivity, noise)}
@@ -165,7 +174,7 @@ class PreparedFootprint:
 
     def publish(self, tally: FootprintTally, noise: NoiseSource) -> FootprintOutcome:
         """Measure with noise; from there on there are only noisy counts."""
-        return self.post_process(*self.measured(tally, noise))
+        return self.post_process(*self._measured(tally, noise))
 
     def post_process(self, strategy: Strategy, measured: Measured) -> FootprintOutcome:
         """Fit the noisy counts and make bodies of them."""
@@ -181,6 +190,27 @@ class PreparedFootprint:
             reading=reading,
             strategy=strategy,
         )
+
+    # What rehearsals ask of a fixed strategy.
+
+    @property
+    def n_buckets(self) -> int:
+        """How many buckets get noise."""
+        return len(self._fixed_tree.buckets)
+
+    def expected_counts(self, tally: FootprintTally, noise: NoiseSource) -> NDArray[np.float64]:
+        """Return about what `publish` gives as counts, without making bodies one by one."""
+        _, measured = self._measured(tally, noise)
+        return measured.hierarchy.buckets.expand(Reading(measured).held)
+
+    def total_variances(self) -> tuple[float, float]:
+        """Return the variance of the noisy total, by itself and after the fit."""
+        assert self.fixed is not None
+        tree, shares = self._fixed_tree, self.fixed.shares(self.first, self.rest)
+        empty = np.zeros(len(tree.buckets), np.int64)
+        nothing = {level: tree.sums(level, empty) for level in shares}
+        measured = Measured.of(tree, nothing, shares, self.sensitivity)
+        return measured.noisy[WHOLE].variance, float(combine(measured)[1][0][0])
 
 
 def total_share(grid: Grid) -> Fraction:
@@ -251,7 +281,7 @@ class FootprintOutcome(Outcome):
         """Return each body as a convex polygon."""
         return self.bodies.to_regions(self.grid)
 
-    def columns(self) -> codec.Columns:
+    def columns(self) -> Columns:
         """Return bodies, noisy counts and the catalogue."""
         measured = None if self.reading is None else self.reading.measured
         return codec.columns_of(self.grid, self.bodies, measured, self.strategy)

@@ -6,17 +6,15 @@ of different users add up in any order.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-
-from dpregions.mechanisms.footprint import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dpregions.geometry.outlines import Outlines
-    from dpregions.mechanisms.footprint.buckets import Buckets
+    from dpregions.mechanisms.footprint.buckets import Alphabet, Buckets
 
 Numbered = tuple["NDArray[np.int64]", "NDArray[np.int64]"]
 """Buckets in order, and how many regions are in each."""
@@ -29,17 +27,18 @@ class FootprintTally:
         self._buckets = buckets
         self._parts: list[Numbered] = []
 
+    @property
+    def alphabet(self) -> Alphabet:
+        """What letters its buckets have."""
+        return self._buckets.alphabet
+
     def add(self, outlines: Outlines) -> None:
         """Count more regions; those that touch no cell are in no bucket."""
         b = self._buckets
-        places, spans = kernel.footprints(
-            outlines.xy, outlines.offsets, b.n_rows, b.n_cols, b.catalogue.side
-        )
-        inside = places[:, 2] > 0
-        numbers = b.numbers(places[inside], spans[inside])
+        numbers = b.numbers(*outlines.footprints(b.n_rows, b.n_cols, b.catalogue.side))
         self._hold(np.unique(numbers, return_counts=True))
 
-    def __iadd__(self, other: FootprintTally) -> FootprintTally:
+    def __iadd__(self, other: FootprintTally) -> Self:
         """Add the tally of other users."""
         for part in other._parts:
             self._hold(part)
