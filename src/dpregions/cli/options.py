@@ -131,7 +131,7 @@ def _grid_of_release(text: str) -> str:
     """Return the grid in what `describe --json` printed; any other text as it is."""
     try:
         found = json.loads(text)
-        return json.dumps(found["grid"]) if "checksum" in found else text
+        return json.dumps(found["grid"]) if "format" in found else text
     except (ValueError, TypeError, LookupError, RecursionError):
         return text
 

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from dpregions.geometry.cells import Selection
     from dpregions.geometry.grid import Grid
     from dpregions.geometry.outlines import Bound, Outlines
-    from dpregions.privacy.budget import Budget, Neighbours, PrivacyUnit
+    from dpregions.privacy.budget import Budget, Neighbours
     from dpregions.privacy.noise import NoiseSource
+    from dpregions.releases.statement import Statement
 
 
 class Tally(Protocol):
@@ -101,23 +102,16 @@ class Columns:
 
     lists: Mapping[str, Entries] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
-    stated: Any = None
-    """JSON's values, for the statement."""
 
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """What a file holds, as read: the public terms are checked, the rest is not."""
+    """What a file holds, as read: the statement is checked, the rest is not."""
 
-    grid: Grid
-    budget: Budget
-    privacy_unit: PrivacyUnit
-    sensitivity: int
-    max_diameter: float
-    spending: tuple[tuple[str, Budget], ...]
-    covert: bool
+    statement: Statement
     counts: NDArray[np.int64]
     signed: NDArray[np.float64] | None
+    options: Mapping[str, Any]
     columns: Columns
 
 
@@ -194,6 +188,10 @@ class Outcome(ABC):
         """Return the synthetic regions that `counts` are the exact histogram of."""
         raise PrivacyError("this release is not known to be the histogram of any set of regions")
 
+    def options(self) -> dict[str, Any]:
+        """Return the mechanism's options and what it chose, as JSON's values."""
+        return {}
+
     def columns(self) -> Columns:
-        """Return what a file keeps beside counts and estimates."""
+        """Return what a file keeps beside the statement, counts and estimates."""
         return Columns()

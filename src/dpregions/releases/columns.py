@@ -6,7 +6,7 @@ columns. It knows nothing of Parquet.
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from dpregions.errors import InputError, ReleaseFileError
 from dpregions.mechanisms.base import Columns, Held
 from dpregions.mechanisms.known import MECHANISMS
 from dpregions.releases.published import Release
-from dpregions.releases.statement import Statement, canonical
+from dpregions.releases.statement import Statement
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,6 +32,8 @@ class Values:
     count: NDArray[np.int64]
     estimate: NDArray[np.float64] | None
     """None in a covert release."""
+    options: Mapping[str, Any]
+    """The mechanism's, out of the statement."""
     columns: Columns
     """The mechanism's own."""
 
@@ -48,7 +50,8 @@ def values_of(release: Release) -> Values:
         estimate = release.signed.ravel().astype(np.float64)
         if not (estimate == release.signed.ravel()).all():
             raise InputError(f"an estimate beyond {_EXACT:,} cannot be saved exactly")
-    return Values(release.counts.ravel(), estimate, release.outcome.columns())
+    outcome = release.outcome
+    return Values(outcome.counts.ravel(), estimate, outcome.options(), outcome.columns())
 
 
 def release_of(statement: Statement, values: Values) -> Release:
@@ -59,42 +62,7 @@ def release_of(statement: Statement, values: Values) -> Release:
         raise ReleaseFileError("it has counts that are negative or out of range")
     if estimate is not None and not np.isfinite(estimate).all():
         raise ReleaseFileError("it has estimates that are not finite")
-    held = Held(
-        grid=grid,
-        budget=statement.budget,
-        privacy_unit=statement.privacy_unit,
-        sensitivity=statement.sensitivity,
-        max_diameter=statement.max_diameter,
-        spending=statement.spending,
-        covert=statement.covert,
-        counts=counts,
-        signed=None if estimate is None else estimate.reshape(grid.doubled_shape),
-        columns=values.columns,
-    )
+    signed = None if estimate is None else estimate.reshape(grid.doubled_shape)
+    held = Held(statement, counts, signed, values.options, values.columns)
     said = {part.name: getattr(statement, part.name) for part in fields(statement)}
     return Release(**said, outcome=MECHANISMS[statement.method].outcome(held))
-
-
-def checksum_of(statement: dict[str, Any], values: Values) -> str:
-    """Return the SHA-256 of everything in the file but itself and what the grid decides."""
-    digest = hashlib.sha256()
-
-    def add(name: str, data: bytes | memoryview) -> None:
-        digest.update(f"{name} {len(data)}\n".encode())
-        digest.update(data)
-
-    def add_array(name: str, values: NDArray[Any]) -> None:
-        little = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
-        add(f"{name} {little.dtype.str}", little.view(np.uint8).data)
-
-    rest = {name: value for name, value in statement.items() if name != "checksum"}
-    add("statement", canonical(rest).encode())
-    add("catalogue", values.columns.texts.get("catalogue", "").encode())
-    add_array("count", values.count)
-    if values.estimate is not None:
-        add_array("estimate", values.estimate)
-    for name, entries in values.columns.lists.items():
-        add_array(f"{name} row", entries.row)
-        for field, column in entries.fields.items():
-            add_array(f"{name} {field}", column)
-    return f"sha256:{digest.hexdigest()}"

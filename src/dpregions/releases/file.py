@@ -1,9 +1,9 @@
-"""The release file: one Parquet file, one row a component, everything else in its metadata.
+"""The release file: one Parquet file, one row for each component, everything else in its metadata.
 
 Owns the file's columns and its seal, and what `load` accepts. The file holds what the release holds
 and nothing more: all rows are there in a fixed order, so it depends on the secret data only
 through the released values, and the same release always gives the same bytes. Reading trusts
-nothing. Seal and checksum find damage, not forgery: whoever alters a file on purpose can make both.
+nothing. The seal finds damage, not forgery: whoever alters a file on purpose can make it anew.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from dpregions.errors import (
 from dpregions.mechanisms.base import Columns, Entries, Layout
 from dpregions.mechanisms.known import MECHANISMS
 from dpregions.memory import LOADED, LOADED_ENTRY, refuse_beyond
-from dpregions.releases.columns import Values, checksum_of, release_of, values_of
+from dpregions.releases.columns import Values, release_of, values_of
 from dpregions.releases.parquet_pages import Claims, claims_of
 from dpregions.releases.statement import LIMIT as STATEMENT_LIMIT
 from dpregions.releases.statement import (
-    NewerFormatError,
+    OtherFormatError,
     Statement,
     canonical,
     parse_statement,
@@ -79,7 +79,7 @@ def save(release: Release, path: Path | str, *, fresh: bool = False) -> str:
     if not target.absolute().parent.is_dir():
         raise InputError(f"there is no folder {target.absolute().parent}: make it first")
     table, metadata = _table(release)
-    options = {"compression": "zstd", "store_schema": False, "write_page_checksum": True}
+    options = {"compression": "zstd", "store_schema": False}
     with replacing(target, fresh=fresh) as part:
         with pq.ParquetWriter(part, table.schema, use_dictionary=["kind"], **options) as writer:
             writer.write_table(table)
@@ -109,8 +109,8 @@ def seal(path: Path) -> None:
 def load(path: Path | str) -> Release:
     """Read a release from a file that `Release.save` wrote.
 
-    Checks version, checksum, shape and ranges. The checksum finds damage; it cannot find a
-    forgery, so get files from whom you trust.
+    Checks seal, version, shape and ranges. The seal finds damage; it cannot find a forgery, so get
+    files from whom you trust.
 
     Parameters
     ----------
@@ -136,12 +136,6 @@ def load(path: Path | str) -> Release:
         return release_of(*_read(raw))
 
 
-def checksum(release: Release) -> str:
-    """Return the checksum that a release's file carries."""
-    values = values_of(release)
-    return checksum_of(_stated(release, values), values)
-
-
 @contextmanager
 def _refusing(path: Path) -> Iterator[None]:
     """Turn whatever a bad file sets off into one error that names the file and the remedy."""
@@ -149,7 +143,7 @@ def _refusing(path: Path) -> Iterator[None]:
     try:
         yield
         return
-    except (NewerFormatError, TooLargeError) as error:
+    except (OtherFormatError, TooLargeError) as error:
         found = f"{path}: {error}"
     except _ForeignFileError as error:
         found = (
@@ -195,11 +189,6 @@ def _schema(layout: Layout, *, covert: bool) -> pa.Schema:
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in types.items()])
 
 
-def _stated(release: Release, values: Values) -> dict[str, Any]:
-    """Return a release's statement with what its mechanism says."""
-    return {**release.stated(), "strategy": values.columns.stated}
-
-
 def _table(release: Release) -> tuple[pa.Table, dict[str, str]]:
     """Return a release as a table and the file's metadata."""
     import pyarrow as pa
@@ -213,8 +202,7 @@ def _table(release: Release) -> tuple[pa.Table, dict[str, str]]:
     arrays |= {"count": values.count, "estimate": values.estimate}
     for name, entries in values.columns.lists.items():
         arrays[name] = _lists(entries, schema.field(name).type, len(values.count))
-    statement = _stated(release, values)
-    metadata = {STATEMENT: canonical({**statement, "checksum": checksum_of(statement, values)})}
+    metadata = {STATEMENT: canonical(release.stated())}
     metadata |= {f"{STATEMENT}_{name}": text for name, text in values.columns.texts.items()}
     table = pa.Table.from_arrays([pa.array(arrays[name]) for name in schema.names], schema=schema)
     return table, metadata
@@ -233,7 +221,7 @@ def _lists(entries: Entries, kind: pa.ListType, n: int) -> pa.ListArray:
 
 
 def _read(raw: Any) -> tuple[Statement, Values]:
-    """Return what a file holds, once its sizes, its schema and its checksum are right."""
+    """Return what a file holds, once its seal, its sizes and its schema are right."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -248,24 +236,15 @@ def _read(raw: Any) -> tuple[Statement, Values]:
     texts = _texts(metadata.metadata or {})
     fields = read_statement(texts.pop(STATEMENT))
     _check_claims(claims, len(data))
-    statement = parse_statement(fields, strategy=object, checksum=str)
+    statement = parse_statement(fields)
     if statement.method not in MECHANISMS:
         raise ReleaseFileError(f"its method is none of {', '.join(MECHANISMS)}")
     layout = MECHANISMS[statement.method].layout(covert=statement.covert)
     _check_schema(metadata, statement, layout)
     if any(len(texts[name]) > layout.texts.get(name, -1) for name in texts):
         raise ReleaseFileError("it has metadata that a release has not, or longer ones")
-    file = pq.ParquetFile(
-        source,
-        metadata=metadata,
-        read_dictionary=["kind"],
-        page_checksum_verification=True,
-        **limits,
-    )
-    values = _read_values(file, statement.grid, layout, texts, fields["strategy"])
-    if checksum_of(fields, values) != fields["checksum"]:
-        raise ReleaseFileError("its checksum does not fit: it was damaged or altered")
-    return statement, values
+    file = pq.ParquetFile(source, metadata=metadata, read_dictionary=["kind"], **limits)
+    return statement, _read_values(file, statement.grid, layout, texts, fields["mechanism"])
 
 
 def _footer_start(file: Any) -> int:
@@ -356,7 +335,11 @@ def _check_schema(held: Any, statement: Statement, layout: Layout) -> None:
 
 
 def _read_values(
-    file: pq.ParquetFile, grid: Grid, layout: Layout, texts: dict[str, str], stated: Any
+    file: pq.ParquetFile,
+    grid: Grid,
+    layout: Layout,
+    texts: dict[str, str],
+    options: dict[str, Any],
 ) -> Values:
     """Return a file's columns as arrays, one read after another; refuse rows not the grid's."""
 
@@ -372,7 +355,8 @@ def _read_values(
     return Values(
         _values(column("count")),
         None if covert else _values(column("estimate")),
-        Columns({name: _entries_of(column(name)) for name in layout.lists}, texts, stated),
+        options,
+        Columns({name: _entries_of(column(name)) for name in layout.lists}, texts),
     )
 
 

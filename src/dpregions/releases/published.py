@@ -60,6 +60,10 @@ class Release(Statement):
         given = {part.name: getattr(self, part.name) for part in fields(self)}
         return partial(Release, **given), ()
 
+    def stated(self) -> dict[str, Any]:
+        """Return every public parameter as JSON's values: the statement of the release's file."""
+        return {**super().stated(), "mechanism": self.outcome.options()}
+
     @property
     def counts(self) -> NDArray[np.int64]:
         """Whole numbers >= 0 for every face, edge and vertex (read only)."""

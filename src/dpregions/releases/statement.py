@@ -22,7 +22,7 @@ from dpregions.geometry.outlines import Oversize
 from dpregions.privacy.budget import MOST_DIGITS, Budget, Neighbours, PrivacyUnit, Unit
 from dpregions.privacy.noise import scale_for
 
-FORMAT, FORMAT_VERSION = "dpregions release", 1
+FORMAT, FORMAT_VERSION = "dpregions release", 2
 NOT_RECORDED = "budget not recorded"
 LIMIT = 1 << 20
 """Most characters of the statement: a CRS takes a few thousand of them."""
@@ -38,8 +38,8 @@ Spending = tuple[tuple[str, Budget], ...]
 """What was measured, and with which share of epsilon."""
 
 
-class NewerFormatError(ReleaseFileError):
-    """The file is of a format that this software does not know yet."""
+class OtherFormatError(ReleaseFileError):
+    """The file is of a format that this software does not read: a newer one, or an older one."""
 
 
 class _Said(NamedTuple):
@@ -98,7 +98,7 @@ def _check_fields(found: Any, wanted: dict[str, type], what: str) -> None:
     if not isinstance(found, dict) or found.keys() != wanted.keys():
         raise ReleaseFileError(f"{what} has other fields than it must")
     for name, kind in wanted.items():
-        if kind is not object and type(found[name]) is not kind:
+        if type(found[name]) is not kind:
             raise ReleaseFileError(f"{what} has a {name} that is no {kind.__name__}")
 
 
@@ -227,7 +227,7 @@ class Statement:
         return PrivacyUnit(self.neighbours, self.unit)
 
     def stated(self) -> dict[str, Any]:
-        """Return every public parameter as JSON's values."""
+        """Return every public parameter as JSON's values, but the mechanism's own."""
         said = {how.name: how.write(getattr(self, name)) for name, how in _FIELDS.items()}
         return {"format": FORMAT, "format_version": FORMAT_VERSION, "partition": "grid", **said}
 
@@ -259,21 +259,25 @@ def read_statement(text: str) -> dict[str, Any]:
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise ReleaseFileError('its statement lacks "format": "dpregions release"')
     version = found.get("format_version")
-    if type(version) is int and FORMAT_VERSION < version < _NO_VERSION:
-        raise NewerFormatError(
-            f"this release has format version {version}, and this software reads up to "
-            f"{FORMAT_VERSION}: upgrade dpregions"
-        )
-    if version != FORMAT_VERSION or type(version) is not int:
+    if type(version) is not int or not 0 < version < _NO_VERSION:
         raise ReleaseFileError("it has a format version that never was")
+    if version != FORMAT_VERSION:
+        remedy = (
+            "upgrade dpregions"
+            if version > FORMAT_VERSION
+            else "read it with the version of dpregions that made it, or ask for it anew"
+        )
+        raise OtherFormatError(
+            f"this release has format version {version}, and this software reads version "
+            f"{FORMAT_VERSION}: {remedy}"
+        )
     return found
 
 
-def parse_statement(found: dict[str, Any], **beside: type) -> Statement:
-    """Return what a statement says, each value checked; `beside`: what else it holds."""
-    wanted = {"format": str, "format_version": int, "partition": str}
-    wanted |= {how.name: how.kind for how in _FIELDS.values()} | beside
-    _check_fields(found, wanted, "its statement")
+def parse_statement(found: dict[str, Any]) -> Statement:
+    """Return what a statement says, each value checked but the mechanism's own."""
+    wanted = {"format": str, "format_version": int, "partition": str, "mechanism": dict}
+    _check_fields(found, wanted | {how.name: how.kind for how in _FIELDS.values()}, "its statement")
     if found["partition"] != "grid":
         raise ReleaseFileError("its partition is none of grid")
     said = Statement(**{name: how.read(found[how.name]) for name, how in _FIELDS.items()})

@@ -73,10 +73,8 @@ def interval_coverage(
             cells = rectangles(share, *data.grid.shape, placements, rng)
             truth, selection = data.truth.answers(cells), Selection(cells, shape=None)
             low, high = made.bounds(selection, confidence)
-            width, (_, of_shape) = (
-                made.half_widths(selection, confidence),
-                made.deviations(selection),
-            )
+            width = made.half_widths(selection, confidence)
+            _, of_shape = made.deviations(selection)
             noisy = normal * of_shape < math.sqrt(0.75) * width
             held = (low <= truth) & (truth <= high)
             found = zip(held, noisy, high - low, truth, strict=True)

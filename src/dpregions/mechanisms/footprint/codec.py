@@ -53,24 +53,24 @@ def columns_of(
     lists = {"bodies": _body_entries(bodies, grid)}
     if measured is not None and strategy is not None:
         lists["measured"] = _measured_entries(measured, strategy, grid)
-    stated = None if strategy is None else _strategy_fields(strategy)
-    return Columns(lists, {"catalogue": catalogue_to_text(bodies.catalogue)}, stated)
+    return Columns(lists, {"catalogue": catalogue_to_text(bodies.catalogue)})
 
 
 def read(held: Held) -> tuple[Bodies, Measured | None, Strategy | None]:
     """Return the bodies of a file, and unless it is covert its measurements."""
-    if held.sensitivity != held.privacy_unit.sensitivity_factor:
+    said, options = held.statement, held.options
+    if said.sensitivity != said.privacy_unit.sensitivity_factor:
         raise ReleaseFileError("its sensitivity is not that of its bound and neighbour relation")
-    stated = held.columns.stated
-    if (stated is not None) == held.covert:
+    if options.keys() != (set() if said.covert else {"strategy"}):
         raise ReleaseFileError("it has a strategy without measurements, or the other way round")
-    strategy = None if stated is None else _strategy(stated, len(held.spending))
     if "catalogue" not in held.columns.texts:
         raise ReleaseFileError("it lacks the catalogue of patterns")
     known = catalogue_from_text(held.columns.texts["catalogue"])
-    bodies = _bodies(held.columns.lists["bodies"], known, held.grid, held.counts)
-    measured = None if strategy is None else _measured(held, known, strategy)
-    return bodies, measured, strategy
+    bodies = _bodies(held.columns.lists["bodies"], known, said.grid, held.counts)
+    if said.covert:
+        return bodies, None, None
+    strategy = _strategy(options["strategy"], len(said.spending))
+    return bodies, _measured(held, known, strategy), strategy
 
 
 def _face(grid: Grid, row: NDArray[np.int64], col: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -88,13 +88,12 @@ def _body_entries(bodies: Bodies, grid: Grid) -> Entries:
 
 
 def _measured_levels(strategy: Strategy) -> dict[int, Level]:
-    """Return the partitions that were measured, by their numbers in the file: of the mix -1.
+    """Return the partitions that were measured, by their numbers in the file.
 
-    The total always is, before the others are chosen.
+    0 is the total, which always is; the others are numbered as in the strategy, from 1.
     """
-    chain, weights = strategy.levels, strategy.weights
-    found = {i: level for i, level in enumerate(chain) if level == WHOLE or level in weights}
-    return found | ({-1: MIX} if MIX in weights else {})
+    measured = {i: m.level for i, m in enumerate(strategy.measurements, start=1) if m.weight}
+    return {0: WHOLE, **measured}
 
 
 def _measured_places(tree: Hierarchy, strategy: Strategy, grid: Grid) -> Entries:
@@ -127,7 +126,8 @@ def _measured_entries(measured: Measured, strategy: Strategy, grid: Grid) -> Ent
 
 
 def _measured(held: Held, known: Catalogue, strategy: Strategy) -> Measured:
-    grid, entries = held.grid, held.columns.lists["measured"]
+    said, entries = held.statement, held.columns.lists["measured"]
+    grid = said.grid
     _refuse_buckets(known, strategy, grid, len(entries.row))
     tree = Hierarchy.of(Buckets.of(known, strategy.alphabet, *grid.shape), strategy.levels)
     for coarse, fine, up in zip(tree.part, tree.part[1:], tree.parent, strict=False):
@@ -144,11 +144,11 @@ def _measured(held: Held, known: Catalogue, strategy: Strategy) -> Measured:
         raise ReleaseFileError("its measurements are not those of its strategy")
     levels = _measured_levels(strategy)
     noisy = {level: value[entries.fields["level"] == i] for i, level in levels.items()}
-    spent = (share for _, share in held.spending)
+    spent = (share for _, share in said.spending)
     shares = dict(zip(levels.values(), spent, strict=True))
     if len({shares[at].epsilon / weight for at, weight in strategy.weights.items()}) > 1:
         raise ReleaseFileError("what it spent is not in proportion to its strategy's weights")
-    return Measured.of(tree, noisy, shares, held.sensitivity)
+    return Measured.of(tree, noisy, shares, said.sensitivity)
 
 
 def _refuse_buckets(known: Catalogue, strategy: Strategy, grid: Grid, n_entries: int) -> None:
@@ -188,48 +188,38 @@ def _bodies(entries: Entries, known: Catalogue, grid: Grid, counts: NDArray[np.i
     return bodies
 
 
-def _strategy_fields(strategy: Strategy) -> dict[str, Any]:
-    weights = strategy.weights
+def strategy_fields(strategy: Strategy) -> dict[str, Any]:
+    """Return a strategy as JSON's values."""
     return {
         "alphabet": strategy.alphabet,
-        "levels": [{"block": at.block, "letters": at.letters} for at in strategy.levels],
-        "weights": [weights.get(at, 0) for at in strategy.levels],
-        "mix": weights.get(MIX, 0),
+        "measurements": [measurement._asdict() for measurement in strategy.measurements],
     }
 
 
 def _strategy(found: Any, n_spent: int) -> Strategy:
     """Return the strategy of a statement, once it is one that could have been followed."""
-    fields = {"alphabet": str, "levels": list, "weights": list, "mix": int}
-    good = _has(found, fields) and found["alphabet"] in get_args(Alphabet)
-    good = good and all(
-        _has(level, {"block": int, "letters": str}) and level["letters"] in get_args(Grouping)
-        for level in found["levels"]
-    )
-    if not good:
+    fields = {"block": int, "letters": str, "weight": int}
+    good = _has(found, {"alphabet": str, "measurements": list})
+    if not good or not all(_has(one, fields) for one in found["measurements"]):
         raise ReleaseFileError("its strategy has other fields than it must")
-    levels = [Level(level["block"], level["letters"]) for level in found["levels"]]
-    weights = found["weights"]
+    strategy = Strategy(
+        found["alphabet"], tuple(Measurement(**one) for one in found["measurements"])
+    )
+    beside = [m for m in strategy.measurements if not m.block]
+    levels = [m.level for m in strategy.measurements]
     good = (
-        2 <= len(levels) == len(weights) <= _MOST_LEVELS
-        and all(type(weight) is int and weight >= 0 for weight in weights)
-        and all(1 <= level.block <= _MOST_BLOCK for level in levels[1:])
-        and levels[0] == WHOLE
-        and levels[-1] == Level(1, "letters")
+        strategy.alphabet in get_args(Alphabet)
+        and all(m.letters in get_args(Grouping) for m in strategy.measurements)
+        and all(m.weight >= 0 and 0 <= m.block <= _MOST_BLOCK for m in strategy.measurements)
+        and 2 <= len(strategy.levels) <= _MOST_LEVELS
+        and strategy.levels[-1] == Level(1, "letters")
         and len(set(levels)) == len(levels)
-        and weights[0] == 0
-        and found["mix"] >= 0
-        and 1 + sum(weight > 0 for weight in [*weights, found["mix"]]) == n_spent
+        and (not beside or (len(beside) == 1 and beside[0].level == MIX and beside[0].weight > 0))
+        and 1 + len(strategy.weights) == n_spent
     )
     if not good:
         raise ReleaseFileError("its strategy is none that could have been followed")
-    measurements = [
-        Measurement(level.block, level.letters, weight)
-        for level, weight in zip(levels[1:], weights[1:], strict=True)
-    ]
-    if found["mix"]:
-        measurements.append(Measurement(MIX.block, MIX.letters, found["mix"]))
-    return Strategy(found["alphabet"], tuple(measurements))
+    return strategy
 
 
 def _has(found: Any, fields: dict[str, type]) -> bool:

@@ -96,10 +96,11 @@ class Footprint:
     @classmethod
     def outcome(cls, held: Held) -> FootprintOutcome:
         """Return the outcome of a file."""
+        said = held.statement
         bodies, measured, strategy = codec.read(held)
         reading = None if measured is None else Reading(measured)
         return FootprintOutcome(
-            held.grid, held.counts, held.signed, held.spending, bodies, reading, strategy
+            said.grid, held.counts, held.signed, said.spending, bodies, reading, strategy
         )
 
 
@@ -280,6 +281,10 @@ class FootprintOutcome(Outcome):
     def to_regions(self) -> geopandas.GeoDataFrame:
         """Return each body as a convex polygon."""
         return self.bodies.to_regions(self.grid)
+
+    def options(self) -> dict[str, Any]:
+        """Return what was measured; nothing in a covert release."""
+        return {} if self.strategy is None else {"strategy": codec.strategy_fields(self.strategy)}
 
     def columns(self) -> Columns:
         """Return bodies, noisy counts and the catalogue."""

@@ -68,23 +68,25 @@ class Paper:
     @classmethod
     def outcome(cls, held: Held) -> PaperOutcome:
         """Return the outcome of a file; estimates are whole numbers."""
-        grid, bound = held.grid, held.max_diameter
+        said, signed, options = held.statement, held.signed, held.options
+        if options.keys() != {"norm"} or options["norm"] not in NORMS:
+            raise ReleaseFileError("its norm is none that LinProg has")
         # The file has the float next to the bound that was enforced, which may be a fraction.
+        bound = said.max_diameter
         near = (math.nextafter(bound, 0), bound, math.nextafter(bound, math.inf))
-        spans = {grid.cells_spanned(length) for length in near}
-        relation = held.privacy_unit.neighbours
-        if held.sensitivity not in {euler_sensitivity(k, relation, *grid.shape) for k in spans}:
+        spans = {said.grid.cells_spanned(length) for length in near}
+        shape = said.grid.shape
+        if said.sensitivity not in {euler_sensitivity(k, said.neighbours, *shape) for k in spans}:
             raise ReleaseFileError(
                 "its sensitivity is not that of its bound and neighbour relation"
             )
-        if len(held.spending) != 1:
+        if len(said.spending) != 1:
             raise ReleaseFileError("it spent in parts what its method spends at once")
-        signed = held.signed
         if signed is not None and ((np.abs(signed) > _EXACT) | (signed != np.rint(signed))).any():
             raise ReleaseFileError("it has estimates that are no whole numbers")
         whole = None if signed is None else signed.astype(np.int64)
-        scale = scale_for(held.budget, held.sensitivity)
-        return PaperOutcome(grid, held.counts, whole, held.spending, scale)
+        scale = scale_for(said.budget, said.sensitivity)
+        return PaperOutcome(said.grid, held.counts, whole, said.spending, options["norm"], scale)
 
 
 @dataclass(frozen=True)
@@ -114,13 +116,15 @@ class PreparedPaper:
         )
         spending = ((f"all {self.grid.n_components:,} components", self.budget),)
         scale = scale_for(self.budget, self.sensitivity)
-        return PaperOutcome(self.grid, steps.counts, steps.signed, spending, scale)
+        return PaperOutcome(self.grid, steps.counts, steps.signed, spending, self.norm, scale)
 
 
 @dataclass(frozen=True, eq=False)
 class PaperOutcome(Outcome):
     """Round's counts, and the counts with noise alone. Private."""
 
+    norm: Norm
+    """What LinProg minimised."""
     scale: float
     """Of the noise on each component."""
 
@@ -139,3 +143,7 @@ class PaperOutcome(Outcome):
             "a release made with method='paper' is the histogram of no set of regions: its counts "
             "satisfy C1 to C3, which does not suffice. Use method='footprint'"
         )
+
+    def options(self) -> dict[str, Any]:
+        """Return the norm: counts and estimates are all there is beside it."""
+        return {"norm": self.norm}
