@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import subprocess
@@ -18,7 +19,6 @@ import dpregions as dpr
 from dpregions.cli.options import read_grid
 from dpregions.errors import InputError
 from dpregions.privacy.seeded import StudyNoise
-from dpregions.releases.file import checksum
 from dpregions.releases.make import release_with
 from support.command_line import run
 
@@ -369,7 +369,7 @@ def test_describe_says_everything_in_words(city, release):
     assert done.exit_code == 0 and done.stderr == ""
     for words in (
         release.describe(),
-        checksum(release),
+        hashlib.sha256(city.read_bytes()).hexdigest(),
         "Ledger: budget not recorded",
         "1500.0 m",
         "4 rows and 5 columns",
@@ -381,11 +381,11 @@ def test_describe_gives_a_grid_that_other_commands_take(city, tmp_path):
     done = run("describe", city, "--json")
     found = json.loads(done.stdout)
     assert found["epsilon"] == "1" and found["private"] is True
-    assert found["checksum"] == checksum(dpr.load(city))
+    assert found["sha256"] == hashlib.sha256(city.read_bytes()).hexdigest()
     for name, text in (("all", done.stdout), ("grid", json.dumps(found["grid"]))):
         (tmp_path / name).write_text(text)
         assert read_grid(tmp_path / name, None, None, None) == GRID
-    (tmp_path / "none").write_text('{"checksum": 1}')
+    (tmp_path / "none").write_text('{"format": 1}')
     with pytest.raises(InputError, match="not a grid"):
         read_grid(tmp_path / "none", None, None, None)
 

@@ -19,9 +19,9 @@ from dpregions.cli import release as cli_release
 from dpregions.errors import LedgerUnavailableError
 from dpregions.extraction.fixes import UNIT_ATTRIBUTE
 from dpregions.io.region_files import save_regions
+from dpregions.mechanisms.footprint import mechanism
 from dpregions.privacy.ledger import Ledger
 from dpregions.releases import file as release_file
-from dpregions.releases import published as releases
 from support.command_line import run
 
 N_REGIONS = 437
@@ -381,7 +381,7 @@ def test_a_file_that_cannot_be_saved_after_the_debit_leaves_it_spent_and_says_so
 
 @pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (OSError("gone"), 1)])
 def test_what_fails_after_the_debit_says_that_it_stays_spent(folder, monkeypatch, error, code):
-    monkeypatch.setattr(releases.footprint, "choose", mock.Mock(side_effect=error))
+    monkeypatch.setattr(mechanism, "choose", mock.Mock(side_effect=error))
     ended = publish(*PAID)
     assert ended.exit_code == code
     assert "epsilon 0.5 was debited before this and stays spent" in ended.stderr

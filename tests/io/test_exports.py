@@ -30,6 +30,7 @@ from dpregions.errors import (
 )
 from dpregions.io.exports import STATEMENT_KEY, export, written_crs
 from support.handmade import published
+from support.small_releases import paper_study
 
 VECTOR = (".gpkg", ".parquet", ".fgb", ".geojson")
 IN_THE_GRIDS_CRS = VECTOR[:3]
@@ -399,7 +400,7 @@ def test_the_suffix_may_be_in_capitals(tmp_path):
 
 def test_the_papers_method_has_no_regions_to_export(tmp_path):
     with pytest.raises(PrivacyError, match="histogram of no set of"):
-        export(published(UTM, method="paper"), tmp_path / "out.gpkg", "regions")
+        export(paper_study(), tmp_path / "out.gpkg", "regions")
     assert os.listdir(tmp_path) == []
 
 

@@ -22,11 +22,11 @@ import dpregions as dpr
 from dpregions.euler import EulerHistogram
 from dpregions.mechanisms.footprint import mechanism as footprint
 from dpregions.mechanisms.footprint.levels import MIX
+from dpregions.mechanisms.known import MECHANISMS as METHODS
 from dpregions.privacy import noise as privacy
 from dpregions.privacy.ledger import MeteredNoise
 from dpregions.privacy.noise import SystemNoise
 from dpregions.releases import make as releasing
-from dpregions.releases.published import METHODS
 from support.small_releases import GRID, town
 
 NEIGHBOURS = ("add-remove", "replace-one")
@@ -179,7 +179,7 @@ for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time")
 os.getpid = lambda: 4242
 
 import dpregions as dpr
-from dpregions.releases.published import METHODS
+from dpregions.mechanisms.known import MECHANISMS as METHODS
 
 GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5)
 boxes = shapely.box(*(numpy.arange(120).reshape(2, 60) * 7 % 31 / 10), 3.3, 3.3)

@@ -20,9 +20,10 @@ from dpregions.errors import (
     PrivacyError,
     QueryError,
 )
+from dpregions.mechanisms.known import MECHANISMS as METHODS
 from dpregions.privacy.law import sum_half_width, sum_tail
 from dpregions.privacy.seeded import StudyNoise
-from dpregions.releases.published import METHODS, Release
+from dpregions.releases.published import Release
 from support.small_releases import (
     euler_sum,
     n_components,

@@ -1,4 +1,4 @@
-"""Release files whose columns or catalogue cannot be are refused, whatever their checksum says."""
+"""Release files whose columns or catalogue cannot be are refused, whatever their seal says."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ import pytest
 import dpregions as dpr
 from dpregions.errors import ReleaseFileError
 from dpregions.mechanisms.footprint.catalogue_text import catalogue_to_text
-from dpregions.releases.columns import checksum_of, columns_of
-from dpregions.releases.statement import canonical, statement_of
 from support.release_files import forged
 
 
@@ -72,11 +70,10 @@ def test_columns_that_cannot_be_are_refused(what, good, tmp_path):
 
 
 def altered_entries(release, name, **changes):
-    """Return a release's columns with some fields of lists altered."""
-    columns = columns_of(release)
-    entries = getattr(columns, name)
+    """Return a release's lists with some fields altered."""
+    entries = release.outcome.columns().lists[name]
     fields = {k: changes.get(k, lambda v: v)(v.copy()) for k, v in entries.fields.items()}
-    return dataclasses.replace(columns, **{name: entries._replace(fields=fields)})
+    return dataclasses.replace(entries, fields=fields)
 
 
 @pytest.mark.parametrize(
@@ -93,21 +90,18 @@ def altered_entries(release, name, **changes):
         ("measured", {"value": lambda v: v + 2**60}),
     ],
 )
-def test_lists_that_cannot_be_are_refused_whatever_the_checksum(name, changes, good, tmp_path):
+def test_lists_that_cannot_be_are_refused_whatever_the_seal(name, changes, good, tmp_path):
     release, path = good
-    columns = altered_entries(release, name, **changes)
-    fields = statement_of(release)
-    text = canonical({**fields, "checksum": checksum_of(fields, columns)})
+    entries = altered_entries(release, name, **changes)
 
     def altered(table):
         i, kind = table.schema.get_field_index(name), table.schema.field(name).type
-        entries = getattr(columns, name)
         rows = [[] for _ in range(table.num_rows)]
         for row, *values in zip(entries.row, *entries.fields.values(), strict=True):
             rows[row].append(dict(zip(entries.fields, map(int, values), strict=True)))
         return table.set_column(i, table.schema.field(i), [pa.array(rows, kind)])
 
-    bad = forged(path, tmp_path / "bad", table=altered, fields=lambda _: text)
+    bad = forged(path, tmp_path / "bad", table=altered)
     with pytest.raises(ReleaseFileError, match=r"bodies|measurements"):
         dpr.load(bad)
 
@@ -129,7 +123,7 @@ def test_lists_that_cannot_be_are_refused_whatever_the_checksum(name, changes, g
     ],
 )
 def test_a_catalogue_that_cannot_be_is_refused(change, good, tmp_path):
-    text = catalogue_to_text(good[0].bodies.catalogue)
+    text = catalogue_to_text(good[0].outcome.bodies.catalogue)
     bad = forged(good[1], tmp_path / "bad", catalogue=json.dumps(change(json.loads(text))))
     with pytest.raises(ReleaseFileError, match="catalogue"):
         dpr.load(bad)

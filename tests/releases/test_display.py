@@ -66,7 +66,7 @@ def test_all_frames_together_are_the_histogram():
 
 
 def test_a_covert_release_has_no_column_of_estimates():
-    assert "estimate" not in published(UTM, signed=None).to_geodataframe().columns
+    assert "estimate" not in published(UTM, covert=True).to_geodataframe().columns
 
 
 def test_an_unknown_kind_is_refused():
@@ -229,7 +229,7 @@ def test_the_picture_of_a_large_grid_has_means_of_blocks():
     grid = dpr.Grid(0, 0, 1, n_rows=130, n_cols=300)
     counts = np.zeros(grid.doubled_shape, int)
     counts[2 * 129, 2 * 299] = 9
-    page = Page(published(grid, counts=counts, signed=None)._repr_html_())
+    page = Page(published(grid, counts=counts, covert=True)._repr_html_())
     assert picture(page).shape[:2] == (44, 100)
     assert "means of 3 × 3 cells" in page.text
     # The last block of rows has one row: 9 among 3 cells.
@@ -245,7 +245,7 @@ def test_a_release_of_zeros_has_html_and_a_map():
 
 
 def test_the_html_says_whether_there_are_estimates():
-    assert "left out (covert)" in Page(published(UTM, signed=None)._repr_html_()).text
+    assert "left out (covert)" in Page(published(UTM, covert=True)._repr_html_()).text
     assert "covert" not in re.sub("<details>.*", "", published(UTM)._repr_html_(), flags=re.S)
 
 

@@ -20,8 +20,8 @@ from dpregions.errors import (
     PrivacyError,
     SettingWarning,
 )
+from dpregions.mechanisms.known import MECHANISMS as METHODS
 from dpregions.privacy.ledger import Ledger
-from dpregions.releases.published import METHODS
 from support.small_releases import (
     GRID,
     HARDLY_ANY_NOISE,

@@ -16,13 +16,16 @@ import dpregions as dpr
 from dpregions.errors import (
     InputError,
     InputTypeError,
+    PrivacyError,
 )
 from dpregions.geometry.doubled import SignedTable
+from dpregions.mechanisms.known import MECHANISMS as METHODS
+from dpregions.mechanisms.paper.pipeline import post_process
 from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.noise import SystemNoise
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.releases.make import Terms, release_with
-from dpregions.releases.published import METHODS, Release
+from dpregions.releases.published import Release
 from support.small_releases import (
     GRID,
     paper_study,
@@ -59,8 +62,9 @@ def test_the_footprint_mechanism_is_the_default():
 def test_the_papers_release_spends_everything_on_all_components():
     release = paper_study()
     assert release.spending == (("all 63 components", Budget(1)),)
-    assert release.bodies is None
-    assert release.measurements is None
+    assert release.outcome.columns().lists == {}
+    with pytest.raises(PrivacyError, match="no set of regions"):
+        release.to_regions()
 
 
 def test_a_release_holds_whole_numbers_and_those_published_obey_the_constraints():
@@ -71,7 +75,7 @@ def test_a_release_holds_whole_numbers_and_those_published_obey_the_constraints(
     assert (release.counts >= 0).all()
     assert (release.signed < 0).any()
     assert dpr.paper.violations(release.counts) == {"C1": 0, "C2": 0, "C3": 0}
-    np.testing.assert_array_equal(release.counts, dpr.paper.post_process(release.signed).counts)
+    np.testing.assert_array_equal(release.counts, post_process(release.signed).counts)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -114,14 +118,14 @@ def test_a_copy_answers_as_the_release_does(method):
 def test_a_release_does_not_share_its_arrays_with_whoever_made_them():
     first = study()
     counts = first.counts.copy()
-    other = dataclasses.replace(first, counts=counts)
+    other = dataclasses.replace(first.outcome, counts=counts)
     counts[:] = 7
     np.testing.assert_array_equal(other.counts, first.counts)
 
 
 def test_arrays_of_another_grid_are_refused():
     with pytest.raises(InputError, match=r"counts must have shape \(7, 9\)"):
-        dataclasses.replace(study(), counts=np.zeros((3, 3), int))
+        dataclasses.replace(study().outcome, counts=np.zeros((3, 3), int))
 
 
 def test_a_study_takes_the_defaults_of_a_release():
@@ -194,7 +198,9 @@ def test_a_release_holds_nothing_exact(method):
         for array in (part for part in parts if isinstance(part, np.ndarray)):
             assert not any(np.array_equal(array, secret) for secret in secrets)
         # Whole numbers of the catalogue and the levels may be anything; they are public.
-        public = list(parts_of([whole.bodies, whole.measurements]))
+        public = list(
+            parts_of([getattr(whole.outcome, name, None) for name in ("bodies", "reading")])
+        )
         held = [part for part in parts if not any(part is known for known in public)]
         assert not any(isinstance(part, int) and part == 400 for part in held)
     assert exact.counts.tobytes() not in pickle.dumps(release)

@@ -1,7 +1,8 @@
-"""Release files whose statement cannot be are refused, whatever their checksum says."""
+"""Release files whose statement cannot be are refused, whatever their seal says."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from fractions import Fraction
 
@@ -11,8 +12,8 @@ from pyproj import CRS
 import dpregions as dpr
 from dpregions.errors import CRSError, ReleaseFileError
 from dpregions.releases import file as release_file
-from dpregions.releases.columns import checksum_of, columns_of, release_of
-from dpregions.releases.statement import canonical, parse_statement, statement_of
+from dpregions.releases.columns import release_of, values_of
+from dpregions.releases.statement import canonical, parse_statement
 from support.release_files import GRID, forged, made
 
 
@@ -65,12 +66,20 @@ STATEMENTS = {
     "private in words": change(private="yes"),
     "no spending": change(spending=[]),
     "odd spending": change(spending=[1]),
-    "no strategy": change(strategy=None),
-    "odd strategy": change(strategy={}),
-    "weights": nested("strategy", "weights", value=[1, 1, 1]),
-    "levels": nested("strategy", "levels", value=[]),
-    "blocks": nested("strategy", "levels", 1, "block", value=10**30),
-    "finest level": nested("strategy", "levels", -1, "block", value=2),
+    "no mechanism": change(mechanism=None),
+    "no strategy": change(mechanism={}),
+    "odd strategy": change(mechanism={"strategy": {}}),
+    "a strategy and more": nested("mechanism", "more", value=1),
+    "a weight": nested("mechanism", "strategy", "measurements", 0, "weight", value=10**30),
+    "a negative weight": nested("mechanism", "strategy", "measurements", 0, "weight", value=-1),
+    "a weight in words": nested("mechanism", "strategy", "measurements", 0, "weight", value="1"),
+    "measurements": nested("mechanism", "strategy", "measurements", value=[]),
+    "letters": nested("mechanism", "strategy", "measurements", 0, "letters", value="some"),
+    "alphabet": nested("mechanism", "strategy", "alphabet", value="greek"),
+    "blocks": nested("mechanism", "strategy", "measurements", 0, "block", value=10**30),
+    "finest level": nested("mechanism", "strategy", "measurements", -1, "block", value=2),
+    "the total again": nested("mechanism", "strategy", "measurements", -1, value={
+        "block": 0, "letters": "all", "weight": 1}),
     "a grid of 10^9 cells": nested("grid", "n_rows", value=200_000_000),
     "a grid of 10^30 cells": nested("grid", "n_rows", value=10**30),
     "another grid": nested("grid", "n_rows", value=5),
@@ -215,37 +224,46 @@ def test_another_librarys_words_are_never_passed_on(good, monkeypatch):
         change(max_diameter=3.0),
         change(neighbours="replace-one"),
         change(spending=[{"what": "half", "epsilon": "1/2"}] * 2),
+        change(mechanism={}),
+        change(mechanism={"norm": "l2"}),
         change(epsilon="1/10" + "0" * 20, spending=[{"what": "x", "epsilon": "1/10" + "0" * 20}]),
     ],
 )
 def test_a_paper_release_that_cannot_be_is_refused(change, tmp_path):
     release = made(dpr.Grid(0, 0, 1, n_rows=8, n_cols=9, crs="EPSG:32632"), method="paper")
-    fields = change(statement_of(release))
-    text = canonical({**fields, "checksum": checksum_of(fields, columns_of(release))})
+    fields = json.loads(canonical(change(release.stated())))
+    values = dataclasses.replace(values_of(release), options=fields["mechanism"])
     with pytest.raises(ReleaseFileError), release_file._refusing(tmp_path):
-        release_of(parse_statement(json.loads(text)), columns_of(release))
+        release_of(parse_statement(fields), values)
 
 
 def test_shares_out_of_proportion_to_the_strategy_are_refused():
     grid = dpr.Grid(0, 0, 1, n_rows=10, n_cols=10, crs="EPSG:32632")
     release = made(grid, 9000, max_diameter=1, epsilon=0.1)
-    fields = statement_of(release) | {"checksum": ""}
-    release_of(parse_statement(fields), columns_of(release))
+    fields = release.stated()
+    release_of(parse_statement(fields), values_of(release))
     assert len(fields["spending"]) > 2
     for place, change in ((1, Fraction(1, 1000)), (2, -Fraction(1, 1000))):
         share = fields["spending"][place]
         share["epsilon"] = str(Fraction(share["epsilon"]) + change)
     with pytest.raises(ReleaseFileError, match="not in proportion"):
-        release_of(parse_statement(fields), columns_of(release))
+        release_of(parse_statement(fields), values_of(release))
 
 
 def test_a_newer_format_asks_for_an_upgrade(good, tmp_path):
-    bad = forged(good[1], tmp_path / "bad", fields=change(format_version=2, surprise=1))
-    with pytest.raises(ReleaseFileError, match=r"format version 2.*upgrade dpregions"):
+    bad = forged(good[1], tmp_path / "bad", fields=change(format_version=3, surprise=1))
+    with pytest.raises(ReleaseFileError, match=r"format version 3.*upgrade dpregions"):
         dpr.load(bad)
 
 
-def test_an_altered_statement_is_refused_by_its_checksum(good, tmp_path):
-    bad = forged(good[1], tmp_path / "bad", fields=change(noise="none"), sum_anew=False)
-    with pytest.raises(ReleaseFileError, match="checksum"):
+def test_an_older_format_is_refused_with_the_remedy(good, tmp_path):
+    bad = forged(good[1], tmp_path / "bad", fields=change(format_version=1, checksum="sha256:0"))
+    with pytest.raises(ReleaseFileError, match=r"format version 1.*that made it, or ask"):
         dpr.load(bad)
+
+
+def test_an_altered_statement_is_refused_by_the_seal(good, tmp_path):
+    whole = good[1].read_bytes()
+    (tmp_path / "bad").write_bytes(whole.replace(b'"unit":"record"', b'"unit":"person"'))
+    with pytest.raises(ReleaseFileError, match="seal"):
+        dpr.load(tmp_path / "bad")

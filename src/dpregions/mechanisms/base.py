@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -146,6 +146,11 @@ class Outcome(ABC):
                 )
             array.flags.writeable = False
             object.__setattr__(self, name, array)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy through the constructor: arrays come back checked and read only."""
+        given = {part.name: getattr(self, part.name) for part in fields(self)}
+        return partial(type(self), **given), ()
 
     def covert(self) -> Self:
         """Return the outcome without its signed part: no estimates and no intervals."""

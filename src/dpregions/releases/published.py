@@ -7,8 +7,7 @@ mechanism published. It holds nothing exact, and neither type converts into the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from functools import partial
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -54,11 +53,6 @@ class Release(Statement):
     def __post_init__(self) -> None:
         if self.outcome.grid != self.grid or self.covert != (self.outcome.signed is None):
             raise InputError("this outcome is not of this statement: another grid, or covert")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle and copy through the constructor: arrays come back checked and read only."""
-        given = {part.name: getattr(self, part.name) for part in fields(self)}
-        return partial(Release, **given), ()
 
     def stated(self) -> dict[str, Any]:
         """Return every public parameter as JSON's values: the statement of the release's file."""

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import dpregions as dpr
-from dpregions import paper
 from dpregions.errors import InputError, InputTypeError, PrivacyError
+from dpregions.mechanisms.paper import pipeline as paper
 from dpregions.privacy.law import variance
 from dpregions.privacy.seeded import StudyNoise
 from support import oracle_lp
@@ -237,7 +237,7 @@ def test_the_running_example_is_drawn_by_the_pipeline_and_stays_the_same(tmp_pat
 AFTER_THE_NOISE = """
 import sys
 import numpy as np
-from dpregions import paper
+from dpregions.mechanisms.paper import pipeline as paper
 
 signed, counts = sys.argv[1:]
 np.save(counts, paper.post_process(np.load(signed)).counts)
