@@ -6,7 +6,6 @@ is private: it must never be written to a release, a log or a page. `release` ad
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +22,7 @@ from dpregions.geometry.doubled import SignedTable, SpanCounts
 from dpregions.geometry.grid import Grid, check_grid
 from dpregions.geometry.outlines import Bound, Oversize, check_oversize
 from dpregions.intake.regions import geometry_batches, outlines_of, read_regions
-from dpregions.memory import memory_bytes
+from dpregions.memory import n_workers
 from dpregions.unforeseen import READING, foreseen
 
 if TYPE_CHECKING:
@@ -246,18 +245,10 @@ def _histogram(
     if len(head) < 2:
         whole = add_batches()
     else:
-        with ThreadPoolExecutor(n_workers(grid)) as pool:
-            parts = [pool.submit(add_batches) for _ in range(n_workers(grid))]
+        workers = n_workers(8 * grid.n_components)
+        with ThreadPoolExecutor(workers) as pool:
+            parts = [pool.submit(add_batches) for _ in range(workers)]
             whole = parts[0].result()
             for part in parts[1:]:
                 whole += part.result()
     return whole.histogram()
-
-
-def n_workers(grid: Grid) -> int:
-    """Return how many threads to use: the cores, while their histograms take a quarter of memory.
-
-    Each worker has one of 8 bytes per component; one always fits where the grid does.
-    """
-    room = memory_bytes() / (4 * 8 * grid.n_components)
-    return max(1, min(os.cpu_count() or 1, int(min(room, 1024))))

@@ -13,8 +13,8 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 
 from dpregions import paper
+from dpregions.geometry.rectangles import placed, shapes_of_area
 from dpregions.planning.exact_data import EulerAnswers
-from dpregions.planning.workload import placed, shapes_of_area
 from dpregions.privacy.budget import Budget
 from dpregions.study import measures
 from dpregions.study.baselines import CellSums

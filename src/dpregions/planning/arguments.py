@@ -91,7 +91,7 @@ class Query:
         A square is enlarged to whole cells, as every query is. A share is the near-square
         rectangle nearest it, as in the studies.
         """
-        from dpregions.planning.workload import shape_of
+        from dpregions.geometry.rectangles import shape_of
 
         if self.side is not None:
             n = grid.in_cells(self.side)

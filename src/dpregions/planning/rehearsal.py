@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dpregions import synthetic
 from dpregions.errors import PrivacyError
 from dpregions.geometry.outlines import Bound, Outlines
+from dpregions.geometry.rectangles import placements
 from dpregions.mechanisms.footprint import mechanism as footprint
 from dpregions.mechanisms.footprint.buckets import Buckets, Footprints
 from dpregions.mechanisms.footprint.expectation import expected_buckets
@@ -27,7 +28,7 @@ from dpregions.mechanisms.footprint.levels import Hierarchy, combine, covert_fit
 from dpregions.mechanisms.paper import pipeline as paper
 from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
 from dpregions.planning.exact_data import EulerAnswers, ExactData
-from dpregions.planning.workload import placements, relative_errors
+from dpregions.planning.workload import relative_errors
 from dpregions.privacy.budget import Budget, Neighbours
 from dpregions.privacy.noise import scale_for
 from dpregions.privacy.seeded import StudyNoise

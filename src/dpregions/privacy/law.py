@@ -11,6 +11,7 @@ The noise is symmetric, so a signed sum of n draws (an Euler query) has the law 
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import overload
 
 import numpy as np
@@ -60,7 +61,7 @@ def variance(scale: float) -> float:
 
 def half_width(scale: float, confidence: float) -> int:
     """Return the smallest m with P(|Y| <= m) >= confidence."""
-    return _smallest(_checked_failure(confidence), scale)
+    return _smallest(1 - checked_confidence(confidence), scale)
 
 
 def max_half_width(n_terms: int, scale: float, failure: float) -> int:
@@ -118,7 +119,7 @@ def sum_half_width(
     >>> sum_half_width(1, 25.0, 0.95), sum_half_width(9, 25.0, 0.95)
     (75, 210)
     """
-    failure = _checked_failure(confidence)
+    failure = 1 - checked_confidence(confidence)
     if confidence > 1 - SMALLEST_FAILURE:
         raise PrivacyError(
             f"A confidence of {confidence!r} is too close to 1 for an interval: "
@@ -132,13 +133,16 @@ def sum_half_width(
     return int(found) if np.ndim(n_terms) == 0 else found
 
 
-def _checked_failure(confidence: float) -> float:
-    if not 0 < confidence < 1:
+def checked_confidence(confidence: object) -> float:
+    """Return a confidence as a float; refuse what is not a number strictly between 0 and 1."""
+    # numpy's numbers are Real, its bool is not; Python's bool lies at 0 or 1.
+    value = float(confidence) if isinstance(confidence, Real) else math.nan
+    if not 0 < value < 1:
         raise PrivacyError(
             f"confidence must lie strictly between 0 and 1, got {confidence!r}: "
             "write 0.95 for 95 percent."
         )
-    return 1 - confidence
+    return value
 
 
 def _checked_counts(n_terms: ArrayLike) -> IntArray:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpregions.geometry.rectangles import SHARES, rectangles
 from dpregions.mechanisms.footprint import mechanism as footprint
 from dpregions.planning.exact_data import LABEL, EulerAnswers, ExactData
-from dpregions.planning.workload import SHARES, rectangles
 from dpregions.privacy.budget import Budget, BudgetLike
 from dpregions.privacy.seeded import StudyNoise
 

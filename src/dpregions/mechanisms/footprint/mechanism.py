@@ -13,7 +13,6 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from numbers import Real
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -37,7 +36,7 @@ from dpregions.mechanisms.footprint.levels import (
 )
 from dpregions.memory import BUCKET, COMPONENT, refuse_beyond
 from dpregions.privacy.budget import Budget, Neighbours, sensitivity_factor
-from dpregions.privacy.law import variance
+from dpregions.privacy.law import checked_confidence, variance
 from dpregions.privacy.noise import NoiseSource, scale_for
 
 if TYPE_CHECKING:
@@ -372,11 +371,7 @@ def half_widths(
 
     A sum of noise lies between one Laplace draw and a normal variable: the wider is taken.
     """
-    if not isinstance(confidence, Real) or not 0 < confidence < 1:
-        raise PrivacyError(
-            f"confidence must lie strictly between 0 and 1, got {confidence!r}: write 0.95 for "
-            f"95 percent"
-        )
+    confidence = checked_confidence(confidence)
     normal = NormalDist().inv_cdf((1 + confidence) / 2)
     laplace = -math.log(1 - confidence) / math.sqrt(2)
     return np.hypot(max(normal, laplace) * noise, normal * shape)
