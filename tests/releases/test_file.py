@@ -408,3 +408,23 @@ def test_a_release_without_its_parts_is_not_saved(good, tmp_path):
     with pytest.raises(InputError, match="lacks its bodies"):
         dataclasses.replace(good[0], bodies=None).save(tmp_path / "a.parquet")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("method", ["paper", "footprint"])
+@pytest.mark.parametrize(
+    "grid",
+    [
+        dpr.Grid(0, 0, 20 / 30, n_rows=30, n_cols=30, crs="EPSG:32632"),
+        dpr.Grid.from_bounds(0, 0, 20, 20, n_rows=30, n_cols=30, crs="EPSG:32632"),
+        dpr.Grid(0, 0, "2/3 m", n_rows=30, n_cols=30, crs="EPSG:32632"),
+    ],
+)
+@pytest.mark.parametrize("max_diameter", [2, "6/3 m"])
+def test_a_release_on_cells_of_two_thirds_reads_back(method, grid, max_diameter, tmp_path):
+    release = made(grid, method=method, max_diameter=max_diameter)
+    assert release.sensitivity == (49 if method == "paper" else 1)
+    release.save(tmp_path / "a")
+    loaded = dpr.load(tmp_path / "a")
+    assert_same(loaded, release)
+    assert loaded.grid.in_cells(2) == 3
+    assert loaded.grid.cells_spanned(loaded.max_diameter) == 3
