@@ -48,7 +48,7 @@ def exact(value: Real | Fraction | float) -> Fraction:
 
 
 def quotient(length: Fraction, other: Fraction) -> Fraction:
-    """Return how many times one length is another: a whole number where it is one up to float error.
+    """Return how many times one length is another, whole where it is so up to float error.
 
     A bound in cells is this number, and both what is enforced (in lattice steps, by floor) and
     what noise is calibrated to (in cells, by ceiling) follow from it: they agree either way.

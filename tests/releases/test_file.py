@@ -421,7 +421,9 @@ def test_a_release_without_its_parts_is_not_saved(good, tmp_path):
 )
 @pytest.mark.parametrize("max_diameter", [2, "6/3 m"])
 def test_a_release_on_cells_of_two_thirds_reads_back(method, grid, max_diameter, tmp_path):
-    release = made(grid, method=method, max_diameter=max_diameter)
+    terms = {"epsilon": 1, "user_id": None, "crs": grid.crs, "method": method}
+    regions = [shapely.box(i, i, i + 1, i + 1.5) for i in range(18)]
+    release = release_with(StudyNoise(0), regions, grid, max_diameter=max_diameter, **terms)
     assert release.sensitivity == (49 if method == "paper" else 1)
     release.save(tmp_path / "a")
     loaded = dpr.load(tmp_path / "a")
