@@ -26,8 +26,8 @@ from rich.table import Table
 
 from benchmarks.report import Row
 from dpregions import Grid, paper, regions_from_fixes, synthetic
+from dpregions.geometry.rectangles import SHARES
 from dpregions.planning.exact_data import LABEL, ExactData
-from dpregions.planning.workload import SHARES
 from dpregions.privacy.budget import Budget
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.study.harness import (

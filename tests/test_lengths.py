@@ -6,11 +6,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyproj import CRS
 
 from dpregions import Grid
 from dpregions.errors import CRSError, InputError, InputTypeError
 from dpregions.lengths import exact, positive_length
+from dpregions.mechanisms.paper.sensitivity import cells_spanned
 
 UTM50 = CRS.from_epsg(32650)
 
@@ -30,12 +33,31 @@ class TestLengths:
             ("1 mm", Fraction(1, 1000)),
             ("1nmi", 1852),
             ("+1mi", Fraction(1609344, 1000)),
+            ("2/3 km", Fraction(2000, 3)),
+            ("2/3km", Fraction(2000, 3)),
+            (" 2.5 / 3 m", Fraction(5, 6)),
         ],
     )
     def test_text_is_read_exactly(self, text, metres):
         assert positive_length(text, name="side", crs=UTM50) == metres
 
-    @pytest.mark.parametrize("text", ["", "km", "1", "1 parsec", "1 km 2 m", "one km", "1,5km"])
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            "km",
+            "1",
+            "1 parsec",
+            "1 km 2 m",
+            "one km",
+            "1,5km",
+            "2/0 km",
+            "2/ km",
+            "/3km",
+            "1/2/3 m",
+            "2/-3 m",
+        ],
+    )
     def test_text_that_is_no_length_is_refused_with_the_units(self, text):
         with pytest.raises(InputError, match=r"side=.* is not a length: .*'1km' or '500 m'"):
             positive_length(text, name="side", crs=UTM50)
@@ -66,12 +88,26 @@ class TestLengths:
             (1.3, 0.1, 13),
             (0.05, 0.1, 1),
             (2 / 3, 2 / 3, 1),
+            (2, 20 / 30, 3),  # as decimals, 3.0000000000000001
+            (1, 1 / 3, 3),
+            (2, Fraction(2, 3), 3),
+            (2 * (1 + 1e-11), 20 / 30, 4),  # more than float error
         ],
     )
     def test_the_cells_that_a_bound_spans_come_from_exact_numbers(self, bound, cell, k):
         assert Grid(0, 0, cell, 3, 3).cells_spanned(bound) == k
 
+    @given(st.integers(1, 400), st.integers(1, 400), st.integers(-6, 6), st.integers(1, 60))
+    def test_so_many_times_a_fraction_is_so_many_cells(self, p, q, power, times):
+        cell = Fraction(p, q) * Fraction(10) ** power
+        assert Grid(0, 0, float(cell), 3, 3).in_cells(float(times * cell)) == times
+        assert Grid(0, 0, cell, 3, 3).in_cells(float(times * cell)) == times
+        assert cells_spanned(float(times * cell), float(cell)) == times
+
     def test_a_bound_may_be_text(self):
+        thirds = Grid(0, 0, "2/3 km", 3, 3, crs=32650)
+        assert thirds.cells_spanned("2km") == 3
+        assert thirds.cells_spanned("2/3km") == 1
         assert Grid(0, 0, "700m", 3, 3, crs=32650).cells_spanned("2.1km") == 3
         assert Grid(0, 0, 700, 3, 3, crs=32650).length("2.1km") == 2100
         with pytest.raises(CRSError, match="max_diameter='2km' has a unit"):

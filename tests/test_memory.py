@@ -51,6 +51,22 @@ def test_a_machine_that_tells_nothing_refuses_nothing(monkeypatch):
     memory.refuse_beyond(1e30, "anything")
 
 
+def test_there_are_as_many_workers_as_cores_that_a_process_may_use(monkeypatch):
+    monkeypatch.setattr(memory.os, "sched_getaffinity", lambda _: {0, 3, 5}, raising=False)
+    assert memory.n_workers() == 3
+    monkeypatch.delattr(memory.os, "sched_getaffinity")
+    monkeypatch.setattr(memory.os, "cpu_count", lambda: 5)
+    assert memory.n_workers() == 5
+    monkeypatch.setattr(memory.os, "cpu_count", lambda: None)
+    assert memory.n_workers() == 1
+
+
+def test_workers_hold_a_quarter_of_memory_at_most_and_one_always_works(monkeypatch):
+    monkeypatch.setattr(memory.os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    small_machine(monkeypatch, 8000)
+    assert [memory.n_workers(each) for each in (1, 250, 600, 2000, 9000)] == [8, 8, 3, 1, 1]
+
+
 # Before the debit
 
 

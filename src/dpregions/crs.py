@@ -99,7 +99,7 @@ def is_far(crs: CRS, x: float, y: float, of: CRS) -> bool:
 
 def reproject(coords: NDArray[np.float64], source: CRS, target: CRS) -> NDArray[np.float64]:
     """Return points in another CRS (x, y order); infinite where there is no such place."""
-    if source.equals(target, ignore_axis_order=True):
+    if same_crs(source, target):
         return coords
     from pyproj import Transformer
     from pyproj.exceptions import ProjError
@@ -111,6 +111,23 @@ def reproject(coords: NDArray[np.float64], source: CRS, target: CRS) -> NDArray[
             f"{crs_label(source)} cannot be transformed to {crs_label(target)}"
         ) from None
     return np.stack(transformer.transform(coords[:, 0], coords[:, 1]), axis=-1)
+
+
+def same_crs(one: CRS, other: CRS) -> bool:
+    """Say whether two CRS are one: coordinates are x, y whatever order a CRS names its axes in."""
+    return bool(one.equals(other, ignore_axis_order=True))
+
+
+def one_crs(carried: CRS | None, stated: CRS | None, what: str) -> CRS | None:
+    """Return the CRS that data carry or that was stated for them; refuse two that differ."""
+    if carried is None or stated is None:
+        return stated if carried is None else carried
+    if not same_crs(carried, stated):
+        raise CRSError(
+            f"{what} carry {crs_label(carried)}, but crs={crs_label(stated)} was given: "
+            f"leave crs out, and they are reprojected to the grid's"
+        )
+    return carried
 
 
 def match_crs(crs: CRS | None, grid: Grid, what: str, remedy: str) -> None:

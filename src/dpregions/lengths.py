@@ -1,8 +1,8 @@
 """Lengths as people write them, read exactly.
 
 A length is a number in the units of a coordinate reference system, or text with its unit
-("1km", "500 m"). Numbers are taken at their decimal face value, so that 2.1 is three times
-0.7, which it is not in binary floating point: how many cells a bound spans follows from it.
+("1km", "500 m", "2/3 km"). Numbers are taken at their decimal face value, so that 2.1 is three
+times 0.7, which it is not in binary floating point: how many cells a bound spans follows from it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,15 @@ METRES = {
     "mi": Fraction(1609344, 1000),
     "nmi": Fraction(1852),
 }
-_TEXT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z]+)\s*")
+_TEXT = re.compile(
+    r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?:\s*/\s*(0*[1-9]\d*))?\s*([A-Za-z]+)\s*"
+)
+
+# A length such as 2/3 has no decimal form. Its float is off by 2**-53 of it, and the float's
+# shortest decimal by as much again: the quotient of two such lengths by less than 1e-15, or some
+# times that where a length was computed from others. A difference of 1e-12 is a nanometre in a
+# kilometre: nobody means it. No promise depends on this number, see `quotient`.
+_FLOAT_ERROR = Fraction(1, 10**12)
 
 
 def exact(value: Real | Fraction | float) -> Fraction:
@@ -39,13 +47,29 @@ def exact(value: Real | Fraction | float) -> Fraction:
     return Fraction(repr(float(value)))
 
 
+def quotient(length: Fraction, other: Fraction) -> Fraction:
+    """Return how many times one length is another, whole where it is so up to float error.
+
+    A bound in cells is this number, and both what is enforced (in lattice steps, by floor) and
+    what noise is calibrated to (in cells, by ceiling) follow from it: they agree either way.
+
+    Examples
+    --------
+    >>> quotient(Fraction(2), exact(20 / 30)), quotient(exact(2.1), exact(0.8))
+    (Fraction(3, 1), Fraction(21, 8))
+    """
+    ratio = length / other
+    whole = round(ratio)
+    return Fraction(whole) if abs(ratio - whole) <= _FLOAT_ERROR * whole else ratio
+
+
 def positive_length(value: object, *, name: str, crs: CRS | None) -> Fraction:
     """Return a positive length in the units of `crs`, exactly.
 
     Parameters
     ----------
     value : number or str
-        A number in CRS units, or text such as ``"1km"`` or ``"500 m"``.
+        A number in CRS units, or text such as ``"1km"``, ``"500 m"`` or ``"2/3 km"``.
     name : str
         What the length is called in an error message.
     crs : pyproj.CRS or None
@@ -71,17 +95,18 @@ def positive_length(value: object, *, name: str, crs: CRS | None) -> Fraction:
 
 def _from_text(text: str, *, name: str, crs: CRS | None) -> Fraction:
     match = _TEXT.fullmatch(text)
-    if match is None or match[2].lower() not in METRES:
+    if match is None or match[3].lower() not in METRES:
         raise InputError(
             f"{name}={text!r} is not a length: write a number and one of the units "
-            f"{', '.join(METRES)}, for example '1km' or '500 m'"
+            f"{', '.join(METRES)}, for example '2/3 km', '1km' or '500 m'"
         )
     if crs is None:
         raise CRSError(
             f"{name}={text!r} has a unit, but without a CRS the unit of a coordinate is "
             f"unknown: give {name} as a number in coordinate units, or give a CRS"
         )
-    return Fraction(match[1]) * METRES[match[2].lower()] / metres_per_unit(crs)
+    number = Fraction(match[1]) / int(match[2] or 1)
+    return number * METRES[match[3].lower()] / metres_per_unit(crs)
 
 
 def metres_per_unit(crs: CRS) -> Fraction:

@@ -53,6 +53,17 @@ def gibibytes(n_bytes: float) -> str:
     return f"{n_bytes / 2**30:,.1f} GiB"
 
 
+def n_workers(bytes_each: int = 0) -> int:
+    """Return how many threads to use: the cores this process may run on, at least 1.
+
+    Fewer where their `bytes_each` would take more than a quarter of memory together.
+    """
+    affinity = getattr(os, "sched_getaffinity", None)  # only Linux has it
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    room = memory_bytes() / (4 * bytes_each) if bytes_each else math.inf
+    return max(1, int(min(cores, room)))
+
+
 def memory_bytes() -> float:
     """Return the memory that this process may use, infinite where nothing tells.
 
@@ -105,12 +116,3 @@ def _limits(root: Path, path: str, name: str) -> list[float]:
         if folder == root:
             break
     return found
-
-
-def n_workers(bytes_each: int = 0) -> int:
-    """Return how many threads to use."""
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    room = memory_bytes() / (4 * bytes_each) if bytes_each else cores
-    return max(1, min(cores, int(min(room, 1024))))

@@ -55,6 +55,14 @@ def test_an_epsilon_that_hides_nothing_and_another_area_than_asked_for_are_noted
     assert epsilon.startswith("dpregions: note: epsilon 30.0 protects next to nothing: above 20, ")
 
 
+def test_a_cell_may_be_a_fraction_and_is_not_rounded():
+    public = PUBLIC | {"--epsilon": "1", "--side": "4km", "--cell": "2/3 km"}
+    result = run(*options(public), "--method", "paper", "--query", "50%")
+    assert result.exit_code == 0, result.output
+    assert "in 4 km x 4 km" in result.stdout
+    assert result.stderr == ""  # the side is a whole number of cells
+
+
 def test_json_holds_the_rows_and_the_advice():
     more = ("--json", "--method", "footprint", "--target", "20%", "--query", "4km")
     result = run(*options(AREA | PUBLIC), *more)

@@ -376,6 +376,11 @@ class TestCRS:
         queries = geopandas.GeoSeries([box(0, 0, 1, 1)], crs=4326)
         with pytest.raises(CRSError, match=r"carry EPSG:4326, but crs=EPSG:3857 was given"):
             hist.count(queries, crs=3857)
+        # The same CRS with its axes named in the other order: coordinates are x, y in both.
+        place = geopandas.GeoSeries([box(448_000, 4_418_000, 449_000, 4_419_000)], crs=32650)
+        degrees = place.to_crs(4326)
+        for crs in ("OGC:CRS84", "EPSG:4326"):
+            assert hist.count(degrees, crs=crs).equals(hist.count(degrees))
         with pytest.raises(CRSError, match="is no CRS"):
             hist.count(0, 0, 1, 1, crs="nonsense")
 

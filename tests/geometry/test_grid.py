@@ -115,6 +115,40 @@ class TestMaking:
         with pytest.raises(GridError, match="have no area: xmax > xmin"):
             Grid.from_bounds(*bounds, cell_size=1)
 
+    def test_from_bounds_cuts_an_area_into_so_many_squares(self):
+        grid = Grid.from_bounds(0, 0, 20, 10, n_rows=15, n_cols=30)
+        assert grid.shape == (15, 30)
+        assert grid.in_cells(2) == 3
+        assert grid.in_cells(Fraction(2, 3)) == 1
+        assert grid == Grid(0, 0, 20 / 30, 15, 30)
+        there = Grid.from_json(grid.to_json())
+        assert there == grid
+        assert there.in_cells(10) == 15
+
+    def test_from_bounds_reads_bounds_as_decimals(self):
+        grid = Grid.from_bounds(0.1, 0.2, 0.4, 0.8, n_rows=14, n_cols=7)
+        assert grid.shape == (14, 7)
+        assert grid.in_cells(0.3) == 7
+
+    @pytest.mark.parametrize(
+        ("sizes", "words"),
+        [
+            ({"n_rows": 10, "n_cols": 30}, "n_rows=10 and n_cols=30 make cells .* not squares"),
+            ({"n_rows": 10}, "give cell_size, or n_rows and n_cols"),
+            ({}, "give cell_size, or n_rows and n_cols"),
+            ({"cell_size": 1, "n_rows": 20, "n_cols": 20}, "not both"),
+            ({"n_rows": 0, "n_cols": 0}, "at least 1"),
+        ],
+    )
+    def test_from_bounds_needs_one_size_of_squares(self, sizes, words):
+        with pytest.raises(GridError, match=words):
+            Grid.from_bounds(0, 0, 20, 20, **sizes)
+
+    def test_an_area_of_so_many_cells_has_no_cell_too_many(self):
+        assert Grid.from_bounds(0, 0, 20, 20, cell_size=20 / 30).shape == (30, 30)
+        assert Grid.around(9, 48.5, side="20km", cell_size="2/3 km").shape == (30, 30)
+        assert Grid.around(9, 48.5, side=20_000, cell_size=20_000 / 30).shape == (30, 30)
+
 
 class TestRefusals:
     @pytest.mark.parametrize("name", ["xmin", "ymin"])

@@ -228,7 +228,7 @@ class TestForms:
             histogram(arrow)
 
     def test_a_geoparquet_column_that_was_left_out_is_refused(self):
-        with pytest.raises(InputTypeError, match="geometry"):
+        with pytest.raises(InputError, match="is no column: there are user_id"):
             histogram(parquet_table().select(["user_id"]), Grid(0, 0, 1, 4, 5, crs=32650))
 
 
@@ -483,6 +483,12 @@ class TestUsers:
             histogram(self.frame(), user_id="uid")
         with pytest.raises(InputError, match=message):
             histogram(arrow_table(), user_id="uid")
+
+    def test_names_that_are_not_text_may_be_a_record_and_are_not_listed(self):
+        frame = self.frame().rename(columns={"user_id": 48.4931})
+        with pytest.raises(InputError, match="user_id='user_id' is no column") as caught:
+            histogram(frame, user_id="user_id")
+        assert "48" not in str(caught.value)
 
     @pytest.mark.parametrize("source", [geoseries, lambda: list(SHAPES), lambda: SHAPES])
     def test_a_column_name_needs_columns(self, source):

@@ -304,17 +304,15 @@ def test_concurrent_calls_never_share_a_stream():
         assert_independent(np.stack([job.result() for job in jobs]), 25.0)
 
 
-def test_the_threads_of_one_call_never_share_a_stream(monkeypatch):
-    monkeypatch.setattr(privacy, "_CHUNK", 1000)
-    monkeypatch.setattr(privacy.os, "cpu_count", lambda: 8)
-    noise = add_integer_laplace(np.zeros(12_000, dtype=np.int64), epsilon=1, sensitivity=25)
+def test_the_threads_of_one_call_never_share_a_stream():
+    zeros = np.zeros(12_000, dtype=np.int64)
+    noise = add_integer_laplace(zeros, epsilon=1, sensitivity=25, workers=8, chunk=1000)
     assert_independent(noise.reshape(12, 1000), 25.0)
 
 
-def test_noise_keeps_the_shape_and_the_place_of_every_count(monkeypatch):
-    monkeypatch.setattr(privacy, "_CHUNK", 10)
+def test_noise_keeps_the_shape_and_the_place_of_every_count():
     counts = (np.arange(77, dtype=np.int32) * 1000).reshape(7, 11)[:, ::-1]
-    noised = SystemNoise().add(counts, epsilon=10, sensitivity=1)
+    noised = add_integer_laplace(counts, epsilon=10, sensitivity=1, chunk=10)
     assert noised.dtype == np.int64
     assert np.abs(noised - counts).max() < 100
     assert counts[0, 0] == 10_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import geopandas
 import numpy as np
@@ -185,11 +186,21 @@ def test_queries_that_are_none_are_refused(ask, query, error):
         getattr(paper_study(), ask)(*query)
 
 
-@pytest.mark.parametrize("confidence", [0, 1, 95, -0.5, math.nan])
+@pytest.mark.parametrize(
+    "confidence", [0, 1, 95, -0.5, math.nan, "x", "0.95", None, True, np.True_, [0.95], 0.95 + 0j]
+)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_confidence_that_is_none_is_refused(method, confidence):
-    with pytest.raises(PrivacyError, match="confidence"):
+    with pytest.raises(PrivacyError, match=r"confidence must lie .*: write 0.95 for 95 percent"):
         study(method=method).interval(0, 0, 1, 1, confidence=confidence)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_confidence_may_be_a_number_of_any_type(method):
+    release = study(method=method)
+    expected = release.interval(0, 0, 1, 1, confidence=0.5)
+    for confidence in (np.float64(0.5), np.float32(0.5), np.float16(0.5), Fraction(1, 2)):
+        assert release.interval(0, 0, 1, 1, confidence=confidence) == expected
 
 
 # Intervals hold what they say

@@ -414,3 +414,25 @@ def test_a_statement_and_an_outcome_that_do_not_belong_together_make_no_release(
     for wrong in ({"covert": True}, {"grid": dpr.Grid(0, 0, 1, 2, 2)}):
         with pytest.raises(InputError, match="not of this statement"):
             dataclasses.replace(good[0], **wrong)
+
+
+@pytest.mark.parametrize("method", ["paper", "footprint"])
+@pytest.mark.parametrize(
+    "grid",
+    [
+        dpr.Grid(0, 0, 20 / 30, n_rows=6, n_cols=6, crs="EPSG:32632"),
+        dpr.Grid.from_bounds(0, 0, 4, 4, n_rows=6, n_cols=6, crs="EPSG:32632"),
+        dpr.Grid(0, 0, "2/3 m", n_rows=6, n_cols=6, crs="EPSG:32632"),
+    ],
+)
+@pytest.mark.parametrize("max_diameter", [2, "6/3 m"])
+def test_a_release_on_cells_of_two_thirds_reads_back(method, grid, max_diameter, tmp_path):
+    terms = {"epsilon": 1, "user_id": None, "crs": grid.crs, "method": method}
+    regions = [shapely.box(i, i, i + 1, i + 1.5) for i in range(4)]
+    release = release_with(StudyNoise(0), regions, grid, max_diameter=max_diameter, **terms)
+    assert release.sensitivity == (49 if method == "paper" else 1)
+    release.save(tmp_path / "a")
+    loaded = dpr.load(tmp_path / "a")
+    assert_same(loaded, release)
+    assert loaded.grid.in_cells(2) == 3
+    assert loaded.grid.cells_spanned(loaded.max_diameter) == 3

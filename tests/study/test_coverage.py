@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import dpregions as dpr
+from dpregions.geometry.rectangles import SHARES
 from dpregions.planning.exact_data import LABEL, ExactData
-from dpregions.planning.workload import SHARES
 from dpregions.study.coverage import interval_coverage
 
 

@@ -13,14 +13,12 @@ from shapely import box
 from dpregions import Grid, synthetic
 from dpregions.errors import InputError
 from dpregions.geometry.outlines import Outlines
+from dpregions.geometry.rectangles import SHARES, rectangles, shape_of
 from dpregions.planning.exact_data import ExactData, centroids
 from dpregions.planning.workload import (
-    SHARES,
     bootstrap_ratio,
     l1_distance,
-    rectangles,
     relative_errors,
-    shape_of,
 )
 from dpregions.privacy.budget import Budget
 from dpregions.study.baselines import CellSums, cell_counts, centroid_points, corner_histograms

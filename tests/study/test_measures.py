@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 
+from dpregions.geometry.rectangles import placed, shapes_of_area
 from dpregions.mechanisms.paper import pipeline as paper
 from dpregions.planning.exact_data import EulerAnswers
-from dpregions.planning.workload import placed, shapes_of_area
 from dpregions.privacy.budget import Budget
 from dpregions.study import measures
 from dpregions.study.baselines import CellSums

@@ -10,7 +10,6 @@ in `density.py`; files are read by `io/traces.py`.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,12 +21,13 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from dpregions.crs import crs_label, read_crs
+from dpregions.crs import crs_label, read_crs, same_crs
 from dpregions.errors import CRSError, InputError, InputTypeError, PrivacyError
 from dpregions.intake.columns import NO_TIME, microseconds_of, numbers_of
-from dpregions.intake.ids import user_numbers
+from dpregions.intake.ids import one_column, user_numbers
 from dpregions.intake.units import UNIT_ATTRIBUTE
 from dpregions.lengths import positive_length
+from dpregions.memory import n_workers
 from dpregions.unforeseen import foreseen, foreseen_items
 
 if TYPE_CHECKING:
@@ -280,13 +280,7 @@ def _no_fixes(recipe: _Recipe) -> _Table:
 def _column(fixes: pd.DataFrame, name: Any, argument: str) -> pd.Series[Any]:
     if not isinstance(name, str):
         raise InputTypeError(f"{argument} must name a column, got {name!r}")
-    times = list(fixes.columns).count(name)
-    if times != 1:
-        found = "is no column" if times == 0 else "names several columns"
-        # Names that are no text may be a row read as one, which is secret.
-        named = all(isinstance(column, str) for column in fixes.columns)
-        there = f": there are {', '.join(fixes.columns) or 'none'}" if named else ""
-        raise InputError(f"{argument}={name!r} {found}{there}")
+    one_column(name, list(fixes.columns), argument, each_row=False)
     return fixes[name]
 
 
@@ -373,15 +367,9 @@ def _rounded(number: Any) -> float:
         return 0.0
 
 
-def _workers() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def _projected(x: Floats, y: Floats, source: CRS, target: CRS) -> tuple[Floats, Floats]:
     """Return places in the target CRS, point by point; infinite where there is none."""
-    if source.equals(target, ignore_axis_order=True):
+    if same_crs(source, target):
         return x, y
     from pyproj import Transformer
     from pyproj.exceptions import ProjError
@@ -392,7 +380,7 @@ def _projected(x: Floats, y: Floats, source: CRS, target: CRS) -> tuple[Floats, 
         there: tuple[Floats, Floats] = transformer.transform(x[cut], y[cut])
         return there
 
-    ends = np.linspace(0, len(x), (_workers() if len(x) > 50_000 else 1) + 1).astype(int)
+    ends = np.linspace(0, len(x), (n_workers() if len(x) > 50_000 else 1) + 1).astype(int)
     cuts = [slice(a, b) for a, b in pairwise(ends)]
     try:
         parts = _in_threads(part, cuts)
@@ -406,7 +394,7 @@ def _projected(x: Floats, y: Floats, source: CRS, target: CRS) -> tuple[Floats, 
 def _in_threads(work: Callable[[Any], Any], tasks: list[Any]) -> list[Any]:
     if len(tasks) < 2:
         return [work(task) for task in tasks]
-    with ThreadPoolExecutor(_workers()) as pool:
+    with ThreadPoolExecutor(n_workers()) as pool:
         return list(pool.map(work, tasks))
 
 
@@ -449,7 +437,7 @@ def _kept_fixes(x: Floats, y: Floats, bounds: Ints, recipe: _Recipe) -> tuple[Fl
         _density.extract(x, y, mine, recipe.k, half, whole, slots[groups], out, counts[groups])
 
     # Several tasks a worker, of about equally many fixes, so that none waits for the last.
-    goals = np.linspace(0, bounds[-1], 8 * _workers() + 1)
+    goals = np.linspace(0, bounds[-1], 8 * n_workers() + 1)
     ends = np.unique(np.searchsorted(bounds, goals))
     _in_threads(part, list(pairwise(ends.tolist())))
     offsets = np.append(0, np.cumsum(counts))

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.crs import crs_label, degrees_remedy, read_crs
+from dpregions.crs import degrees_remedy, match_crs, one_crs, read_crs, reproject, same_crs
 from dpregions.errors import (
     ApproximateCountWarning,
-    CRSError,
     InputTypeError,
     OutsideAreaWarning,
     QueryError,
@@ -281,18 +280,11 @@ def _select_geometries(grid: Grid, query: Any, crs: Any) -> Selection:
 def _query_crs(carried: CRS | None, stated: Any, grid: Grid, *, bare: bool) -> CRS | None:
     """Return the CRS to reproject queries from, None where they are in the grid's."""
     if stated is not None:
-        stated = read_crs(stated)
-        if carried is not None and carried != stated:
-            raise CRSError(
-                f"the queries carry {crs_label(carried)}, but crs={crs_label(stated)} was given"
-            )
-        carried, bare = stated, False
+        carried, bare = one_crs(carried, read_crs(stated), "the queries"), False
     if bare:
         return None
-    from dpregions.crs import match_crs
-
     match_crs(carried, grid, "the queries", "set theirs, queries.set_crs(...), or give crs=")
-    if carried is None or carried.equals(grid.crs, ignore_axis_order=True):
+    if carried is None or grid.crs is None or same_crs(carried, grid.crs):
         return None
     return carried
 
@@ -343,8 +335,6 @@ def _reproject_shapes(
     if source is None or grid.crs is None:
         return shapes
     import shapely
-
-    from dpregions.crs import reproject
 
     target = grid.crs
     return np.asarray(shapely.transform(shapes, lambda xy: reproject(xy, source, target)))

@@ -26,7 +26,7 @@ import numpy as np
 from dpregions.crs import crs_label, projected_crs, utm_zone
 from dpregions.errors import DPRegionsWarning, GridError, InputError, InputTypeError
 from dpregions.geometry.lattice import LATTICE_BITS, REACH, STEPS, axis_range, axis_ranges, steps
-from dpregions.lengths import exact, positive_length
+from dpregions.lengths import exact, positive_length, quotient
 from dpregions.memory import COUNT, refuse_beyond
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Grid:
     xmin, ymin : float
         The lower left corner of the area, in CRS units. Row 0 is at `ymin`.
     cell_size : float or str
-        The side of a cell: a number in CRS units, or text such as ``"1km"``.
+        The side of a cell: a number in CRS units, or text such as ``"1km"`` or ``"2/3 km"``.
     n_rows, n_cols : int
         How many cells the area has along y and along x.
     crs : optional
@@ -129,7 +129,7 @@ class Grid:
             raise GridError(
                 f"cell_size={cell_size!r} is larger than the area, side={side!r}: use smaller cells"
             )
-        n = math.ceil(whole / cell)
+        n = math.ceil(quotient(whole, cell))
         x, y = Transformer.from_crs(4326, crs, always_xy=True).transform(lon, lat)
         if not (math.isfinite(x) and math.isfinite(y)):
             raise GridError(f"lon={lon}, lat={lat} cannot be projected to {crs.name}")
@@ -146,7 +146,9 @@ class Grid:
         xmax: float,
         ymax: float,
         *,
-        cell_size: float | str,
+        cell_size: float | str | None = None,
+        n_rows: int | None = None,
+        n_cols: int | None = None,
         crs: Any = None,
     ) -> Self:
         """Make the grid whose lower left corner is given and which covers the bounds.
@@ -158,6 +160,9 @@ class Grid:
             Its upper right corner moves out to whole cells.
         cell_size : float or str
             The side of a cell: a number in CRS units, or text such as ``"1km"``.
+        n_rows, n_cols : int
+            How many cells the area has, in place of `cell_size`: the area is cut into squares
+            whose side need not be a decimal number.
         crs : optional
             Anything `pyproj.CRS` reads; a projected one.
 
@@ -166,14 +171,24 @@ class Grid:
         >>> from dpregions import Grid
         >>> Grid.from_bounds(0, 0, 2.1, 1.4, cell_size=0.7).shape
         (2, 3)
+        >>> Grid.from_bounds(0, 0, 20, 20, n_rows=30, n_cols=30).cells_spanned(2)
+        3
         """
         crs = projected_crs(crs)
         bounds = {"xmin": xmin, "ymin": ymin, "xmax": xmax, "ymax": ymax}
         x0, y0, x1, y1 = (exact(_finite(name, value)) for name, value in bounds.items())
         if x1 <= x0 or y1 <= y0:
             raise GridError(f"bounds {bounds} have no area: xmax > xmin and ymax > ymin needed")
-        cell = positive_length(cell_size, name="cell_size", crs=crs)
-        n_rows, n_cols = math.ceil((y1 - y0) / cell), math.ceil((x1 - x0) / cell)
+        height, width = y1 - y0, x1 - x0
+        if cell_size is not None:
+            if n_rows is not None or n_cols is not None:
+                raise GridError("give cell_size, or n_rows and n_cols, not both")
+            cell = positive_length(cell_size, name="cell_size", crs=crs)
+            n_rows, n_cols = (math.ceil(quotient(side, cell)) for side in (height, width))
+        elif n_rows is not None and n_cols is not None:
+            cell = _square(height, width, n_rows, n_cols)
+        else:
+            raise GridError("the size of cells is missing: give cell_size, or n_rows and n_cols")
         return cls(xmin, ymin, cell, n_rows, n_cols, crs=crs)
 
     def _refuse_absurd(self) -> None:
@@ -231,13 +246,16 @@ class Grid:
         return positive_length(value, name=name, crs=self.crs)
 
     def cells_spanned(self, max_diameter: float | str) -> int:
-        """Return k, how many cell sides a body of this diameter spans: ceil(B / d), exactly."""
+        """Return k, how many cell sides a body of this diameter spans: ceil(B / d), exactly.
+
+        Where B / d is a whole number up to float error (2 over 20/30), k is that number.
+        """
         return math.ceil(self.in_cells(max_diameter, "max_diameter"))
 
     def in_cells(self, value: float | str, name: str = "length") -> Fraction:
-        """Return a positive length in cell sides, exactly: both as they were written."""
+        """Return a positive length in cell sides, both as they were written; see `quotient`."""
         cell: Fraction = self._exact_cell  # type: ignore[attr-defined]
-        return self.length(value, name) / cell
+        return quotient(self.length(value, name), cell)
 
     def cell_bounds(
         self, row0: int, row1: int, col0: int, col1: int
@@ -405,6 +423,18 @@ def _fraction(text: object) -> Fraction | None:
     if not isinstance(text, str) or not re.fullmatch(r"\d{1,400}(/0*[1-9]\d{0,400})?", text):
         return None
     return Fraction(text)
+
+
+def _square(height: Fraction, width: Fraction, n_rows: int, n_cols: int) -> Fraction:
+    """Return the side of the squares that so many rows and columns cut an area into."""
+    across, up = width / _whole("n_cols", n_cols), height / _whole("n_rows", n_rows)
+    if quotient(across, up) != 1:
+        raise GridError(
+            f"n_rows={n_rows} and n_cols={n_cols} make cells {float(across):g} wide and "
+            f"{float(up):g} high, which are not squares: choose them in the proportions of the "
+            f"area, {float(height):g} high and {float(width):g} wide, or give cell_size"
+        )
+    return across
 
 
 def _finite(name: str, value: object) -> float:

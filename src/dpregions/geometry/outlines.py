@@ -28,7 +28,8 @@ class Bound:
     """The largest diameter of a region, as the integers that enforce it.
 
     `k` is ceil(B / d): no region within `steps` lattice steps touches more than 2k+1 doubled
-    rows and 2k+1 doubled columns.
+    rows and 2k+1 doubled columns. Both follow from one exact number of cells, so that `steps` is
+    at most k cells whatever float error there is in B or d.
     """
 
     k: int
@@ -41,7 +42,7 @@ class Bound:
         check_oversize(oversize)
         cells = grid.in_cells(max_diameter, "max_diameter")
         steps = math.floor(min(cells, Fraction(REACH)) * STEPS)
-        return cls(grid.cells_spanned(max_diameter), steps, oversize == "drop")
+        return cls(math.ceil(cells), steps, oversize == "drop")
 
 
 def check_oversize(oversize: object) -> None:

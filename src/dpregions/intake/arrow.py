@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from dpregions.crs import crs_label, read_crs
-from dpregions.errors import CRSError, InputError, InputTypeError, SourceError
+from dpregions.errors import InputError, InputTypeError, SourceError
 from dpregions.intake.ids import one_column
 from dpregions.intake.units import UNIT_ATTRIBUTE
 
@@ -235,8 +235,6 @@ def geometry_field(schema: pyarrow.Schema, wanted: str | None = None) -> tuple[s
     if known is None and len(marked) > 1:
         raise InputError(f"several geometries: choose one by geometry=, of {', '.join(marked)}")
     name = known or next(iter(marked), primary) or _unmarked(schema)
-    if name not in schema.names and wanted is None:
-        raise InputTypeError(f"the geometry column {name!r} is not among {', '.join(schema.names)}")
     one_column(name, schema.names, "geometry")
     field = schema.field(name)
     if _extension(field) not in ("", "geoarrow.wkb", "ogc.wkb"):
@@ -296,16 +294,3 @@ def is_binary(kind: Any) -> bool:
         kind = kind.value_type
     checks = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
     return any(check(kind) for check in checks)
-
-
-def one_crs(carried: CRS | None, stated: CRS | None) -> CRS | None:
-    """Return the CRS that regions carry or that was stated for them; refuse two that differ."""
-    if carried is None or stated is None:
-        return stated if carried is None else carried
-    # Coordinates are x, y whatever order a CRS names its axes in.
-    if not carried.equals(stated, ignore_axis_order=True):
-        raise CRSError(
-            f"regions carry {crs_label(carried)}, but crs={crs_label(stated)} was given: "
-            f"leave crs out, and they are reprojected to the grid's"
-        )
-    return carried

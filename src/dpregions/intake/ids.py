@@ -203,16 +203,40 @@ def user_numbers(user_id: Any, columns: list[Any] | None, column: Any) -> NDArra
     return _joint_codes([_codes(column(name), f"user_id={name!r} holds") for name in names])
 
 
-def one_column(name: str, columns: list[Any], argument: str) -> None:
-    """Refuse a name that no column has, or several."""
+def one_column(
+    name: str,
+    columns: list[Any],
+    argument: str,
+    *,
+    of: str = "",
+    why: str | None = None,
+    each_row: bool = True,
+) -> None:
+    """Refuse a name that no column has, or several.
+
+    Parameters
+    ----------
+    name, columns, argument
+        The name that an argument gives, and those there are.
+    of : str
+        Whose columns they are, as " of city.csv".
+    why : str, optional
+        A sentence to say instead of the names there are, where these may be a record.
+    each_row : bool
+        Whether a row may be its own user, which is then the remedy for a missing `user_id`.
+    """
     times = list(columns).count(name)
     if times == 1:
         return
-    remedy = " Use user_id=None if each row is its own user" if argument == "user_id" else ""
     if times > 1:
-        raise InputError(f"{argument}={name!r} names several columns: rename all but one")
-    there = printable(", ".join(map(str, columns)))
-    raise InputError(f"{argument}={name!r} is no column: there are {there}.{remedy}")
+        raise InputError(f"{argument}={name!r} names several columns{of}: rename all but one")
+    if why is None and all(isinstance(column, str) for column in columns):
+        why = f"there are {printable(', '.join(columns)) or 'none'}."
+    # Names that are not text may be a row read as one, which is secret.
+    why = why or "the names there are not text."
+    if each_row and argument == "user_id":
+        why += " Use user_id=None if each row is its own user"
+    raise InputError(f"{argument}={name!r} is no column{of}: {why}")
 
 
 def refuse_kind(name: str, kind: pyarrow.DataType) -> None:

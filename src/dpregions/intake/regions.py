@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.crs import match_crs, read_crs, reproject
+from dpregions.crs import match_crs, one_crs, read_crs, reproject
 from dpregions.errors import InputError, InputTypeError
 from dpregions.geometry.grid import Grid
 from dpregions.geometry.outlines import Bound, Outlines
@@ -26,7 +26,6 @@ from dpregions.intake.arrow import (
     arrow_reader,
     geometry_field,
     is_arrow,
-    one_crs,
     plain_column,
 )
 from dpregions.intake.geometries import coordinates, decoded, object_array
@@ -220,7 +219,7 @@ def read_regions(regions: Any, *, user_id: Any = None, crs: Any = None) -> Regio
         column = RegionTable(np.asarray(regions.geometry.array))
         names = list(regions.columns) if frame else None
         ids = user_numbers(user_id, names, lambda name: regions[name].array)
-        return RegionSource([column], ids, one_crs(regions.crs, stated))
+        return RegionSource([column], ids, one_crs(regions.crs, stated, "the regions"))
     if isinstance(regions, pd.DataFrame):
         # Not by way of Arrow, which would infer one type for all the ids of a column.
         names = list(regions.columns)
@@ -277,7 +276,7 @@ def _read_arrow(regions: Any, user_id: Any, stated: CRS | None) -> RegionSource:
 
     reader = regions if isinstance(regions, RegionStream) else arrow_reader(regions)
     name, carried = geometry_field(reader.schema)
-    crs = one_crs(carried, stated)
+    crs = one_crs(carried, stated, "the regions")
     batches = arrow_batches(reader)
     named = user_id if isinstance(user_id, IdColumns) else [user_id]
     for column in set(reader.schema.names).intersection(c for c in named if isinstance(c, str)):

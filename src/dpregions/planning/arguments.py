@@ -17,7 +17,7 @@ import numpy as np
 
 from dpregions.errors import GridError, InputError, InputTypeError
 from dpregions.geometry.grid import Grid
-from dpregions.lengths import metres_per_unit, positive_length
+from dpregions.lengths import metres_per_unit, positive_length, quotient
 from dpregions.privacy.budget import Budget
 
 MOST_REGIONS = 10**10
@@ -55,7 +55,7 @@ def square_grids(
     for size in cell_sizes:
         cell = positive_length(size, name=names[1], crs=crs)
         refuse_large_cells(cell, length, size, side, names)
-        n = math.ceil(length / cell)
+        n = math.ceil(quotient(length, cell))
         grids.append(Grid(0.0, 0.0, cell, n, n, crs=crs))
     return grids
 
@@ -91,7 +91,7 @@ class Query:
         A square is enlarged to whole cells, as every query is. A share is the near-square
         rectangle nearest it, as in the studies.
         """
-        from dpregions.planning.workload import shape_of
+        from dpregions.geometry.rectangles import shape_of
 
         if self.side is not None:
             n = grid.in_cells(self.side)

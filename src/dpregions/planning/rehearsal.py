@@ -21,10 +21,11 @@ from dpregions import synthetic
 from dpregions.errors import PrivacyError
 from dpregions.geometry.doubled import SpanCounts
 from dpregions.geometry.outlines import Bound, Outlines
+from dpregions.geometry.rectangles import placements
 from dpregions.mechanisms.footprint.mechanism import Footprint, PreparedFootprint
 from dpregions.mechanisms.paper.mechanism import Paper
 from dpregions.planning.exact_data import EulerAnswers, ExactData
-from dpregions.planning.workload import placements, relative_errors
+from dpregions.planning.workload import relative_errors
 from dpregions.privacy.budget import Budget, Neighbours
 from dpregions.privacy.noise import scale_for
 from dpregions.privacy.seeded import StudyNoise

@@ -61,7 +61,7 @@ def variance(scale: float) -> float:
 
 def half_width(scale: float, confidence: float) -> int:
     """Return the smallest m with P(|Y| <= m) >= confidence."""
-    return _smallest(_checked_failure(confidence), scale)
+    return _smallest(1 - checked_confidence(confidence), scale)
 
 
 def max_half_width(n_terms: int, scale: float, failure: float) -> int:
@@ -119,7 +119,7 @@ def sum_half_width(
     >>> sum_half_width(1, 25.0, 0.95), sum_half_width(9, 25.0, 0.95)
     (75, 210)
     """
-    failure = _checked_failure(confidence)
+    failure = 1 - checked_confidence(confidence)
     if confidence > 1 - SMALLEST_FAILURE:
         raise PrivacyError(
             f"A confidence of {confidence!r} is too close to 1 for an interval: "
@@ -133,18 +133,16 @@ def sum_half_width(
     return int(found) if np.ndim(n_terms) == 0 else found
 
 
-def checked_confidence(confidence: float) -> float:
-    """Return a confidence, or refuse what is not a number strictly between 0 and 1."""
-    if not isinstance(confidence, Real) or not 0 < confidence < 1:
+def checked_confidence(confidence: object) -> float:
+    """Return a confidence as a float; refuse what is not a number strictly between 0 and 1."""
+    # numpy's numbers are Real, its bool is not; Python's bool lies at 0 or 1.
+    value = float(confidence) if isinstance(confidence, Real) else math.nan
+    if not 0 < value < 1:
         raise PrivacyError(
             f"confidence must lie strictly between 0 and 1, got {confidence!r}: "
             "write 0.95 for 95 percent."
         )
-    return float(confidence)
-
-
-def _checked_failure(confidence: float) -> float:
-    return 1 - checked_confidence(confidence)
+    return value
 
 
 def _checked_counts(n_terms: ArrayLike) -> IntArray:

@@ -7,7 +7,6 @@ release path takes no seed.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpregions.errors import InputTypeError, PrivacyError
+from dpregions.memory import n_workers
 from dpregions.privacy.budget import Budget, BudgetLike, whole_number
 
 IntArray: TypeAlias = NDArray[np.int64]
@@ -98,7 +98,14 @@ class SystemNoise:
         return add_integer_laplace(values, epsilon=epsilon, sensitivity=sensitivity)
 
 
-def add_integer_laplace(values: ArrayLike, *, epsilon: BudgetLike, sensitivity: int) -> IntArray:
+def add_integer_laplace(
+    values: ArrayLike,
+    *,
+    epsilon: BudgetLike,
+    sensitivity: int,
+    workers: int | None = None,
+    chunk: int = _CHUNK,
+) -> IntArray:
     """Return whole numbers with independent integer Laplace noise on every one, epsilon-DP.
 
     Every component is noised, empty ones too: which are empty is itself secret. Each draw has
@@ -113,6 +120,9 @@ def add_integer_laplace(values: ArrayLike, *, epsilon: BudgetLike, sensitivity: 
         The privacy loss allowed for the whole array.
     sensitivity : int
         How far, in L1, the array of a neighbouring dataset may be from this one.
+    workers, chunk : int
+        How many threads draw, by default as many as there are cores, and how many draws a call
+        of theirs makes.
 
     Returns
     -------
@@ -124,13 +134,13 @@ def add_integer_laplace(values: ArrayLike, *, epsilon: BudgetLike, sensitivity: 
     flat, noised = counts.reshape(-1), np.empty(counts.size, dtype=np.int64)
 
     def fill(start: int) -> None:
-        part = slice(start, start + _CHUNK)
+        part = slice(start, start + chunk)
         noised[part] = noise(flat[part].tolist())
 
     # OpenDP's generator keeps one state a thread, seeded from the system: the threads
     # share the mechanism, which holds no state, and no stream.
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(fill, range(0, flat.size, _CHUNK)))
+    with ThreadPoolExecutor(workers or n_workers()) as pool:
+        list(pool.map(fill, range(0, flat.size, chunk)))
     return noised.reshape(counts.shape)
 
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.geometry.cells import Selection
+from dpregions.geometry.rectangles import SHARES, rectangles
 from dpregions.mechanisms.footprint.mechanism import Footprint
 from dpregions.planning.exact_data import LABEL, ExactData
-from dpregions.planning.workload import SHARES, rectangles
 from dpregions.privacy.budget import Budget, BudgetLike
 from dpregions.privacy.seeded import StudyNoise
 

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpregions.geometry.rectangles import SHARES, rectangles
 from dpregions.mechanisms.footprint.mechanism import Footprint
 from dpregions.mechanisms.paper import pipeline as paper
 from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
 from dpregions.planning.exact_data import LABEL, Answering, EulerAnswers, ExactData
 from dpregions.planning.workload import (
-    SHARES,
     Ratio,
     bootstrap_ratio,
     l1_distance,
-    rectangles,
     relative_errors,
 )
 from dpregions.privacy.budget import Budget, BudgetLike, Neighbours

@@ -18,17 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.atomic_files import SECRET, replacing
+from dpregions.geometry.rectangles import placed, rectangles, shape_of, shapes_of_area
 from dpregions.mechanisms.paper import pipeline as paper
 from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
 from dpregions.planning.exact_data import Answering, EulerAnswers, ExactData
-from dpregions.planning.workload import (
-    l1_distance,
-    placed,
-    rectangles,
-    relative_errors,
-    shape_of,
-    shapes_of_area,
-)
+from dpregions.planning.workload import l1_distance, relative_errors
 from dpregions.privacy.budget import Budget
 from dpregions.privacy.noise import NoiseSource
 from dpregions.privacy.seeded import StudyNoise

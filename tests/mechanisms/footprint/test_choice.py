@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 import dpregions as dpr
+from dpregions.geometry.rectangles import SHARES, default_sizes, rectangles, shape_of
 from dpregions.mechanisms.footprint import choice as strategy
 from dpregions.mechanisms.footprint import mechanism as footprint
 from dpregions.mechanisms.footprint.catalogue import catalogue
-from dpregions.mechanisms.footprint.choice import choose, default_sizes, workload_sizes
+from dpregions.mechanisms.footprint.choice import choose, workload_sizes
 from dpregions.mechanisms.footprint.levels import Level
 from dpregions.planning.exact_data import EulerAnswers, ExactData
-from dpregions.planning.workload import rectangles, relative_errors
+from dpregions.planning.workload import relative_errors
 from dpregions.privacy.budget import Budget
 from dpregions.privacy.seeded import StudyNoise
 
@@ -59,6 +60,12 @@ def test_default_sizes_fit_the_grid_and_end_with_all_of_it():
         assert sizes[-1] == shape
         assert all(1 <= h <= shape[0] and 1 <= w <= shape[1] for h, w in sizes)
         assert len(set(sizes)) == len(sizes)
+
+
+@pytest.mark.parametrize("shape", [(20, 20), (30, 40), (7, 3), (1, 9)])
+def test_budgets_are_laid_out_for_the_rectangles_that_studies_ask(shape):
+    asked = {shape_of(share, *shape) for share in SHARES}
+    assert set(strategy.default_sizes(*shape)) == asked
 
 
 @pytest.mark.parametrize("side", [2, 3, 5])

@@ -14,9 +14,9 @@ import shapely
 import dpregions as dpr
 from dpregions.geometry.cells import select
 from dpregions.geometry.outlines import Bound
+from dpregions.geometry.rectangles import default_sizes
 from dpregions.intake.regions import outlines_of
 from dpregions.mechanisms.footprint import mechanism as footprint
-from dpregions.mechanisms.footprint.choice import default_sizes
 from dpregions.privacy.budget import Budget
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.releases.make import release_with

@@ -20,6 +20,7 @@ from dpregions.errors import InputError
 from dpregions.intake.arrow import RegionStream
 from dpregions.intake.columns import decoded
 from dpregions.intake.geometries import decoded_text
+from dpregions.intake.ids import one_column
 from dpregions.intake.sources import csv_blocks, tables
 from dpregions.intake.sources.requests import Request
 
@@ -76,19 +77,14 @@ def _columns(path: Path, names: list[str], request: Request) -> tuple[str | None
             pairs = (("lon", pair[0]), ("lat", pair[1]))
             return None, [_named(path, names, argument, name) for argument, name in pairs]
     raise InputError(
-        f"{path}: its first line names no column of regions{_why(path)} Name the column of WKT "
+        f"{path}: its first line names no column of regions: {_why(path)} Name the column of WKT "
         f"by geometry=, or those of places by lon= and lat="
     )
 
 
 def _named(path: Path, names: list[str], argument: str, name: str) -> str:
-    times = names.count(name)
-    if times == 1:
-        return name
-    if times > 1:
-        raise InputError(f"{argument}={name!r} names several columns of {path}")
-    remedy = " Use user_id=None if each row is its own user" if argument == "user_id" else ""
-    raise InputError(f"{argument}={name!r} is not in the first line of {path}{_why(path)}{remedy}")
+    one_column(name, names, argument, of=f" of {path}", why=_why(path))
+    return name
 
 
 def _why(path: Path) -> str:
@@ -98,8 +94,8 @@ def _why(path: Path) -> str:
         line = file.readline(1 << 16)
     for mark, name in ((b";", "semicolons"), (b"\t", "tabs"), (b"|", "bars")):
         if line.count(mark) > line.count(b","):
-            return f": fields are separated by {name}, it seems, and must be by commas."
-    return ": is there a line of names at the top?"
+            return f"fields are separated by {name}, it seems, and must be by commas."
+    return "is there a line of names at the top?"
 
 
 def _batches(

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dpregions.crs import one_crs
 from dpregions.errors import InputError
-from dpregions.intake.arrow import RegionStream, one_crs, plain_column, plain_type
+from dpregions.intake.arrow import RegionStream, plain_column, plain_type
 from dpregions.intake.ids import refuse_kind
 from dpregions.intake.units import id_columns
 from dpregions.privacy.budget import Unit
@@ -72,7 +73,7 @@ class Request:
         plain = pa.schema(fields)
         chosen = (_chosen(batch, [*ids, geometry], plain) for batch in batches)
         stated = "trajectory" if self.unit == "trajectory" else unit
-        return RegionStream(chosen, plain, one_crs(carried, self.crs), stated)
+        return RegionStream(chosen, plain, one_crs(carried, self.crs, "the regions"), stated)
 
 
 def _chosen(batch: Any, names: list[str], schema: pyarrow.Schema) -> pyarrow.RecordBatch:

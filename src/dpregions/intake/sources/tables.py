@@ -27,7 +27,7 @@ from dpregions.intake.columns import (
     microseconds_of_arrow,
     numbers_of_text,
 )
-from dpregions.intake.ids import plain_text, refuse_kind
+from dpregions.intake.ids import one_column, plain_text, refuse_kind
 from dpregions.intake.sources import csv_blocks
 from dpregions.intake.sources.parquet_files import open_parquet
 
@@ -57,26 +57,19 @@ def column_types(path: Path, columns: dict[str, str]) -> dict[str, Any]:
 
     schema = _schema(path)
     # A Parquet file declares its names; what a CSV file has in their place may be a record.
-    remedy = (
-        f"there are {', '.join(schema.names)}"
-        if path.suffix in PARQUET
-        else "its first line does not name it: is there a header?"
-    )
+    why = None if path.suffix in PARQUET else "its first line does not name it: is there a header?"
     types: dict[str, Any] = {}
     for name, column in columns.items():
         argument = "time" if name == "t" else name
-        times = schema.names.count(column)
-        if times > 1:
-            raise InputError(f"{argument}={column!r} names several columns of {path}")
-        if times == 0 and name != "t":
-            raise InputError(f"{argument}={column!r} is no column of {path}: {remedy}")
-        if times == 1:
-            types[name] = plain_type(schema.field(column).type)
-            if not _can_be(name, types[name]):
-                raise InputTypeError(
-                    f"{argument}={column!r} of {path} holds {types[name]}, which is no "
-                    f"{_MEANINGS[name]}"
-                )
+        if name == "t" and column not in schema.names:
+            continue
+        one_column(column, schema.names, argument, of=f" of {path}", why=why, each_row=False)
+        types[name] = plain_type(schema.field(column).type)
+        if not _can_be(name, types[name]):
+            raise InputTypeError(
+                f"{argument}={column!r} of {path} holds {types[name]}, which is no "
+                f"{_MEANINGS[name]}"
+            )
     return {name: pa.large_string() if _is_text(t) else t for name, t in types.items()}
 
 

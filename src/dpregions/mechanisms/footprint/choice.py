@@ -19,6 +19,7 @@ import numpy as np
 
 from dpregions.errors import InputError
 from dpregions.geometry.doubled import SignedTable
+from dpregions.geometry.rectangles import default_sizes, placed
 from dpregions.mechanisms.footprint.bodies import Bodies
 from dpregions.mechanisms.footprint.buckets import LIMIT, Alphabet, Buckets
 from dpregions.mechanisms.footprint.expectation import expected_buckets
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
 
     from dpregions.geometry.grid import Grid
     from dpregions.mechanisms.footprint.catalogue import Catalogue
-
-AREAS = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
-"""The default workload: rectangles of these shares of the area, each as important."""
 
 GOOD_ENOUGH = 0.05
 """Relative errors well below this are not worth budget that other sizes could use."""
@@ -148,7 +146,7 @@ def choose(
     factor : int
         Sensitivity of a level: 2 under replace-one.
     sizes : list of (rows, cols), optional
-        The workload's rectangles, in cells; by default `AREAS` of the area.
+        The workload's rectangles, in cells; by default `default_sizes`.
     """
     rows, cols = _proxy(n_rows, n_cols)
     if sizes is not None:
@@ -283,9 +281,8 @@ def _city(
     col = np.clip(place[:, 1], 0, n_cols - catalogue.widths[pattern])
     bodies = Bodies(catalogue, pattern, row, col, np.ones(n, np.int64))
     table = SignedTable(bodies.counts_on(n_rows, n_cols))
-    queries = [
-        _placements(h, w, n_rows, n_cols, rng) for h, w in (sizes or default_sizes(n_rows, n_cols))
-    ]
+    sizes = sizes or default_sizes(n_rows, n_cols)
+    queries = [placed(h, w, n_rows, n_cols, _QUERIES, rng) for h, w in sizes]
     return _City(bodies, queries, [table.rectangles(*cells) for cells in queries])
 
 
@@ -323,22 +320,3 @@ def workload_sizes(workload: Any, grid: Grid) -> list[tuple[int, int]]:
             )
         found.append((height, width))
     return found
-
-
-def default_sizes(n_rows: int, n_cols: int) -> list[tuple[int, int]]:
-    """Return rectangles of about `AREAS` of a grid, shaped like it, in cells."""
-    found = []
-    for area in AREAS:
-        rows = min(max(round(n_rows * area**0.5), 1), n_rows)
-        cols = min(max(round(area * n_rows * n_cols / rows), 1), n_cols)
-        if (rows, cols) not in found:
-            found.append((rows, cols))
-    return found
-
-
-def _placements(
-    rows: int, cols: int, n_rows: int, n_cols: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
-    row0 = rng.integers(0, n_rows - rows + 1, _QUERIES)
-    col0 = rng.integers(0, n_cols - cols + 1, _QUERIES)
-    return np.stack([row0, row0 + rows - 1, col0, col0 + cols - 1])

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from dpregions.lengths import quotient
 from dpregions.privacy.budget import Neighbours, positive, sensitivity_factor, whole_number
 
 
 def cells_spanned(max_diameter: Fraction | float, cell_size: Fraction | float) -> int:
     """Return k = ceil(max_diameter / cell_size), the bound in cells that intake enforces.
 
-    Both count at their decimal face value: 2.1 over 0.7 is 3, where floats say 4.
+    Both count at their decimal face value: 2.1 over 0.7 is 3, where floats say 4. What is whole
+    up to float error is whole, as it is where the bound is enforced: 2 over 20/30 is 3.
     """
-    return math.ceil(positive(max_diameter, "max_diameter") / positive(cell_size, "The cell size"))
+    bound, cell = positive(max_diameter, "max_diameter"), positive(cell_size, "The cell size")
+    return math.ceil(quotient(bound, cell))
 
 
 def euler_sensitivity(
