@@ -119,8 +119,7 @@ class EulerHistogram:
 
         def counts() -> NDArray[np.int64]:
             source = read_regions(regions, user_id=user_id, crs=crs)
-            remedy = "set theirs, regions.set_crs(...), or give crs="
-            match_crs(source.crs, grid, "the regions", remedy)
+            match_crs(source.crs, grid, "regions")
             batches = geometry_batches(source, grid, bound)
             return _histogram(batches, source.crs, grid, bound)
 
@@ -183,7 +182,8 @@ class EulerHistogram:
             cells = self._grid.cell_range(*bounds)
             if cells[1] < cells[0] or cells[3] < cells[2]:
                 remedy = degrees_remedy(self._grid.crs, np.array(bounds)[:, None])
-                warn_outside(f"the query lies wholly outside the grid's area: 0 counted{remedy}", 2)
+                found = "the query lies wholly outside the grid's area: 0 counted"
+                warn_outside(found, *remedy, stacklevel=2)
             return signed_sum(self._table, *cells)
         selection = select(self._grid, query, crs)
         return selection.wrap(signed_sums(self._table, self._counts, selection))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from dpregions.crs import crs_label, read_crs
-from dpregions.errors import CRSError, InputError, InputTypeError, SourceError
+from dpregions.errors import Argument, CRSError, InputError, InputTypeError, SourceError
 from dpregions.intake.ids import one_column
 from dpregions.intake.units import UNIT_ATTRIBUTE
 
@@ -233,7 +233,10 @@ def geometry_field(schema: pyarrow.Schema, wanted: str | None = None) -> tuple[s
     marked = [field.name for field in schema if _extension(field)]
     known = wanted or (primary if primary in schema.names else None)
     if known is None and len(marked) > 1:
-        raise InputError(f"several geometries: choose one by geometry=, of {', '.join(marked)}")
+        choices = ", ".join(marked)
+        raise InputError(
+            "several geometries: choose one by ", Argument("geometry", ""), f", of {choices}"
+        )
     name = known or next(iter(marked), primary) or _unmarked(schema)
     if name not in schema.names and wanted is None:
         raise InputTypeError(f"the geometry column {name!r} is not among {', '.join(schema.names)}")
@@ -245,7 +248,9 @@ def geometry_field(schema: pyarrow.Schema, wanted: str | None = None) -> tuple[s
     if crs is None and name in columns:
         crs = _geoparquet_crs(columns[name], name)
     elif not _extension(field) and not is_binary(field.type):
-        raise InputTypeError(f"geometry={name!r} holds {field.type}, which is no WKB")
+        raise InputTypeError(
+            Argument("geometry", repr(name)), f" holds {field.type}, which is no WKB"
+        )
     return name, None if crs is None else read_crs(crs)
 
 
@@ -305,7 +310,8 @@ def one_crs(carried: CRS | None, stated: CRS | None) -> CRS | None:
     # Coordinates are x, y whatever order a CRS names its axes in.
     if not carried.equals(stated, ignore_axis_order=True):
         raise CRSError(
-            f"regions carry {crs_label(carried)}, but crs={crs_label(stated)} was given: "
-            f"leave crs out, and they are reprojected to the grid's"
+            f"regions carry {crs_label(carried)}, but ",
+            Argument("crs", crs_label(stated)),
+            " was given: leave crs out, and they are reprojected to the grid's",
         )
     return carried

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.crs import read_crs, reproject
-from dpregions.errors import InputError, InputTypeError
+from dpregions.errors import Argument, InputError, InputTypeError
 from dpregions.geometry.grid import Grid
 from dpregions.geometry.outlines import Bound, Outlines
 from dpregions.intake.arrow import (
@@ -130,7 +130,7 @@ def _one_row_a_user(
     from dpregions.geometry import kernel as _kernel
 
     if len(user) != len(table):
-        raise InputError("user_id and regions differ in length: give one id a region")
+        raise InputError(Argument("user_id"), " and regions differ in length: give one id a region")
     rows = np.flatnonzero(user >= 0)
     several = np.bincount(user[rows], minlength=1)[user[rows]] > 1
     shared = rows[several]

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpregions.crs import match_crs, unit_label
-from dpregions.errors import GridError, InputError, PrivacyError, SettingWarning
+from dpregions.errors import Argument, GridError, InputError, PrivacyError, SettingWarning
 from dpregions.euler import EulerHistogram
 from dpregions.geometry.grid import Grid, check_grid, size_in_words
 from dpregions.geometry.outlines import Bound, Oversize
@@ -127,7 +127,8 @@ def release(
     )
     if (ledger is None) != (dataset is None):
         raise InputError(
-            "ledger and dataset go together: give the ledger's path and the data set's name in it"
+            "ledger and dataset go together: give the ledger's path and the data set's name in it",
+            argument="ledger" if ledger is None else "dataset",
         )
     terms.warn_of_odd(stacklevel=2)
     regions = with_schema(regions)
@@ -190,15 +191,18 @@ class Terms:
         self.budget.refuse_long()
         if self.method not in METHODS:
             known = " or ".join(map(repr, METHODS))
-            raise PrivacyError(f"method={self.method!r} is unknown: use {known}")
+            raise PrivacyError(Argument("method", repr(self.method)), f" is unknown: use {known}")
         if self.max_diameter is None:
             raise PrivacyError(
-                "max_diameter is missing: the noise is calibrated to it, and it must be public. "
-                "Choose how large a region may be, for example max_diameter='2km'"
+                Argument("max_diameter"),
+                " is missing: the noise is calibrated to it, and it must be public. Choose how "
+                "large a region may be, for example ",
+                Argument("max_diameter", "'2km'"),
             )
         if self.workload is not None and self.method == "paper":
             raise InputError(
-                "workload is for method='footprint': the paper's has nothing to lay out"
+                *(Argument("workload"), " is for ", Argument("method", "'footprint'")),
+                ": the paper's has nothing to lay out",
             )
         sizes = None if self.workload is None else workload_sizes(self.workload, self.grid)
         object.__setattr__(self, "sizes", sizes)
@@ -211,22 +215,27 @@ class Terms:
     def warn_of_odd(self, stacklevel: int) -> None:
         """Warn of public settings that protect or bound next to nothing."""
         warn_large([self.budget], stacklevel + 1)
+        given = Argument("max_diameter", repr(self.max_diameter))
         rows, cols = self.grid.shape
         bound = self.grid.in_cells(self.max_diameter, "max_diameter")
         if bound < SHORT:
             warnings.warn(
-                f"max_diameter={self.max_diameter!r} is {float(bound):.2g} of a cell: every region "
-                f"is shrunk to that, next to a point. Give it with its unit, for example '2km'",
-                SettingWarning,
+                SettingWarning(
+                    given,
+                    f" is {float(bound):.2g} of a cell: every region is shrunk to that, next to a "
+                    f"point. Give it with its unit, for example '2km'",
+                ),
                 stacklevel=stacklevel + 1,
             )
         if bound**2 > rows**2 + cols**2:
             diagonal = math.hypot(rows, cols) * self.grid.cell_size
             warnings.warn(
-                f"max_diameter={self.max_diameter!r} is longer than the diagonal of the area, "
-                f"{diagonal:.6g} {unit_label(self.grid.crs)}: the release is laid out for regions "
-                f"that may cover it all. Choose how large a region may be, from public knowledge",
-                SettingWarning,
+                SettingWarning(
+                    given,
+                    f" is longer than the diagonal of the area, {diagonal:.6g} "
+                    f"{unit_label(self.grid.crs)}: the release is laid out for regions that may "
+                    f"cover it all. Choose how large a region may be, from public knowledge",
+                ),
                 stacklevel=stacklevel + 1,
             )
 
@@ -264,7 +273,7 @@ def _make(noise: NoiseSource, regions: Any, ids: Any, unit: Unit, terms: Terms) 
             spending=((f"all {grid.n_components:,} components", budget),),
         )
     source = foreseen(lambda: read_regions(regions, user_id=ids, crs=terms.crs), READING)
-    match_crs(source.crs, grid, "the regions", "set theirs, regions.set_crs(...), or give crs=")
+    match_crs(source.crs, grid, "regions")
     outlines = (
         outlines_of(batch, source.crs, grid, terms.bound)
         for batch in geometry_batches(source, grid, terms.bound)

@@ -7,11 +7,12 @@ exact, and neither type converts into the other: `EulerHistogram` is secret, `Re
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 
 from dpregions._version import __version__
+from dpregions.choices import Method as Method
 from dpregions.crs import unit_label
 from dpregions.errors import InputError, PrivacyError
 from dpregions.geometry.cells import Selection, select, signed_sums, signed_table
@@ -32,8 +33,7 @@ if TYPE_CHECKING:
 
     from dpregions.mechanisms.footprint.bodies import Bodies
 
-Method = Literal["footprint", "paper"]
-METHODS: tuple[Method, ...] = ("footprint", "paper")
+METHODS: tuple[Method, ...] = get_args(Method)
 
 
 class ExpectedError(NamedTuple):

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.crs import read_crs
-from dpregions.errors import InputError
+from dpregions.errors import Argument, InputError
 from dpregions.intake.arrow import RegionStream
 from dpregions.intake.columns import decoded
 from dpregions.intake.geometries import decoded_text
+from dpregions.intake.ids import no_ids_remedy
 from dpregions.intake.sources import csv_blocks, tables
 from dpregions.intake.sources.requests import Request
 
@@ -40,7 +41,9 @@ def open_csv(path: Path, request: Request) -> RegionStream:
     wkt, places = _columns(path, names, request)
     ids = [_named(path, names, "user_id", name) for name in request.id_columns(None)]
     if "geometry" in ids:
-        raise InputError(f"user_id={request.user_id!r} is the column of regions: name another")
+        raise InputError(
+            Argument("user_id", repr(request.user_id)), " is the column of regions: name another"
+        )
     fields = [pa.field(name, pa.large_string()) for name in ids]
     schema = pa.schema([*fields, pa.field("geometry", pa.large_binary())])
     met = _Met()
@@ -62,7 +65,8 @@ def _columns(path: Path, names: list[str], request: Request) -> tuple[str | None
     """Return the column of WKT, or those of longitude and latitude."""
     if request.lon is not None and request.lat is not None:
         if request.geometry is not None:
-            raise InputError("give geometry=, or lon= and lat=, not both")
+            both = Argument("lon", ""), " and ", Argument("lat", "")
+            raise InputError("give ", Argument("geometry", ""), ", or ", *both, ", not both")
         pairs = (("lon", request.lon), ("lat", request.lat))
         return None, [_named(path, names, argument, name) for argument, name in pairs]
     if request.geometry is not None:
@@ -76,8 +80,9 @@ def _columns(path: Path, names: list[str], request: Request) -> tuple[str | None
             pairs = (("lon", pair[0]), ("lat", pair[1]))
             return None, [_named(path, names, argument, name) for argument, name in pairs]
     raise InputError(
-        f"{path}: its first line names no column of regions{_why(path)} Name the column of WKT "
-        f"by geometry=, or those of places by lon= and lat="
+        f"{path}: its first line names no column of regions{_why(path)} Name the column of WKT by ",
+        *(Argument("geometry", ""), ", or those of places by "),
+        *(Argument("lon", ""), " and ", Argument("lat", "")),
     )
 
 
@@ -85,10 +90,11 @@ def _named(path: Path, names: list[str], argument: str, name: str) -> str:
     times = names.count(name)
     if times == 1:
         return name
+    given = Argument(argument, repr(name))
     if times > 1:
-        raise InputError(f"{argument}={name!r} names several columns of {path}")
-    remedy = " Use user_id=None if each row is its own user" if argument == "user_id" else ""
-    raise InputError(f"{argument}={name!r} is not in the first line of {path}{_why(path)}{remedy}")
+        raise InputError(given, f" names several columns of {path}")
+    missing = f" is not in the first line of {path}{_why(path)}"
+    raise InputError(given, missing, *no_ids_remedy(argument))
 
 
 def _why(path: Path) -> str:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dpregions.errors import PrivacyError
+from dpregions.errors import Argument, PrivacyError
 from dpregions.geometry.grid import size_in_words
 from dpregions.mechanisms.footprint.bodies import Bodies, make_bodies
 from dpregions.mechanisms.footprint.buckets import Buckets, Footprints, refuse_too_many
@@ -230,7 +230,7 @@ def _refuse_beyond_memory(grid: Grid, n_buckets: int) -> None:
     refuse_beyond(
         COMPONENT * grid.n_components + BUCKET * n_buckets,
         f"a release by footprints on {size_in_words(grid)} with {n_buckets:,} buckets",
-        "use larger cells, a smaller area or a smaller max_diameter",
+        ("use larger cells, a smaller area or a smaller ", Argument("max_diameter")),
         PrivacyError,
     )
 
@@ -239,14 +239,16 @@ def _refuse_hopeless(share: Budget, factor: int, bound: Bound) -> None:
     """Refuse noise that makes up more bodies than a machine holds, and bodies without extent."""
     if bound.steps < LEAST_STEPS:
         raise PrivacyError(
-            "max_diameter is too small beside the grid's cells for any body within it: "
-            "use smaller cells or a larger max_diameter"
+            Argument("max_diameter"),
+            " is too small beside the grid's cells for any body within it: use smaller cells or a "
+            "larger one",
         )
     scale = scale_for(share, factor)
     if scale > MOST_NOISE:
         raise PrivacyError(
             f"with epsilon = {share} for the number of regions, its noise has scale {scale:.3g}, "
-            f"more than {MOST_NOISE:,}: give a larger epsilon"
+            f"more than {MOST_NOISE:,}: give a larger epsilon",
+            argument="epsilon",
         )
 
 
@@ -374,8 +376,8 @@ def half_widths(
     """
     if not isinstance(confidence, Real) or not 0 < confidence < 1:
         raise PrivacyError(
-            f"confidence must lie strictly between 0 and 1, got {confidence!r}: write 0.95 for "
-            f"95 percent"
+            Argument("confidence"),
+            f" must lie strictly between 0 and 1, got {confidence!r}: write 0.95 for 95 percent",
         )
     normal = NormalDist().inv_cdf((1 + confidence) / 2)
     laplace = -math.log(1 - confidence) / math.sqrt(2)

@@ -13,7 +13,7 @@ def cells_spanned(max_diameter: Fraction | float, cell_size: Fraction | float) -
 
     Both count at their decimal face value: 2.1 over 0.7 is 3, where floats say 4.
     """
-    return math.ceil(positive(max_diameter, "max_diameter") / positive(cell_size, "The cell size"))
+    return math.ceil(positive(max_diameter, "max_diameter") / positive(cell_size, "cell_size"))
 
 
 def euler_sensitivity(
