@@ -9,7 +9,7 @@ import pytest
 
 from dpregions import Grid
 from dpregions.cli.options import notes, read_grid, read_length, read_place
-from dpregions.errors import DPRegionsError, InputError, SettingWarning
+from dpregions.errors import Argument, DPRegionsError, InputError, SettingWarning
 
 
 def test_a_grid_is_read_from_its_file_or_from_a_place(tmp_path):
@@ -32,7 +32,8 @@ def test_a_side_that_is_no_whole_number_of_cells_says_which_area_was_made(capsys
 
 def test_warnings_are_notes_in_words_of_options_also_where_the_work_fails(capsys):
     def work():
-        warnings.warn("max_diameter='9km' is long", SettingWarning, stacklevel=1)
+        given = Argument("max_diameter", "'9km'")
+        warnings.warn(SettingWarning(given, " is long"), stacklevel=1)
         raise InputError("no")
 
     with pytest.raises(InputError), notes():
@@ -51,6 +52,7 @@ def test_warnings_are_notes_in_words_of_options_also_where_the_work_fails(capsys
         ((None, "200,48", "4km", "1km"), "'200,48' is no place on Earth"),
         ((None, "9;48", "4km", "1km"), "write LON,LAT"),
         ((None, "nan,48", "4km", "1km"), "no place"),
+        ((None, "9,85", "4km", "1km"), "beyond UTM .* for the pole by --grid FILE"),
     ],
 )
 def test_wrong_grids_are_refused_by_the_names_of_options(options, message):
@@ -71,7 +73,7 @@ def test_a_file_that_is_no_grid_is_refused(tmp_path):
 def test_bare_numbers_are_lengths_in_units_of_the_crs():
     assert read_length("2000") == 2000.0
     assert read_length("2km") == "2km"
-    assert read_place("-122.4,37.8") == (-122.4, 37.8)
+    assert read_place("-122.4,37.8", "--crs") == (-122.4, 37.8)
 
 
 def test_notes_are_the_tools_own_warnings_and_never_another_librarys(capsys):

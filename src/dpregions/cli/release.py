@@ -35,6 +35,7 @@ from dpregions.cli.options import (
     SourceCrs,
     Sql,
     UserId,
+    in_options,
     notes,
     read_epsilon,
     read_grid,
@@ -176,7 +177,7 @@ def _publish(
 
         with open_regions(source, progress=progress, **asked) as regions:
             if regions.note is not None:
-                say(regions.note)
+                say(in_options(regions.note))
             made = make(regions, area, **terms, **paid)
         stage("saving")
         return made, *save(made)

@@ -12,7 +12,14 @@ from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from dpregions.crs import crs_label, read_crs
-from dpregions.errors import Argument, CRSError, InputError, InputTypeError, SourceError
+from dpregions.errors import (
+    Argument,
+    CRSError,
+    DPRegionsWarning,
+    InputError,
+    InputTypeError,
+    SourceError,
+)
 from dpregions.intake.ids import one_column
 from dpregions.intake.units import UNIT_ATTRIBUTE
 
@@ -64,7 +71,7 @@ class RegionStream:
         self.schema = pa.schema([*(f for f in schema if f.name != "geometry"), geometry])
         self.crs = crs
         self.attrs = {} if unit is None else {UNIT_ATTRIBUTE: unit}
-        self.note: str | None = None
+        self.note: DPRegionsWarning | None = None
         # Rows of wrong fields in what was read so far: exact, so for the curator's check alone.
         self.skipped_rows: Callable[[], int] = lambda: 0
         self._batches = batches
@@ -312,6 +319,8 @@ def one_crs(carried: CRS | None, stated: CRS | None) -> CRS | None:
         raise CRSError(
             f"regions carry {crs_label(carried)}, but ",
             Argument("crs", crs_label(stated)),
-            " was given: leave crs out, and they are reprojected to the grid's",
+            " was given: leave ",
+            Argument("crs"),
+            " out, and they are reprojected to the grid's",
         )
     return carried

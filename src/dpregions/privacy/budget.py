@@ -100,11 +100,11 @@ def warn_large(budgets: Iterable[Budget], stacklevel: int) -> None:
     if large := [str(budget) for budget in budgets if budget.epsilon > LARGE_EPSILON]:
         warnings.warn(
             SettingWarning(
-                Argument("epsilon"),
-                f" {', '.join(large)} protects next to nothing: above {LARGE_EPSILON}, the odds of "
-                f"a guess about one person may grow more than "
-                f"{math.exp(LARGE_EPSILON) / 1e6:.0f} million times. Choose a smaller one, such "
-                f"as 1",
+                f"epsilon {', '.join(large)} protects next to nothing: above {LARGE_EPSILON}, the "
+                f"odds of a guess about one person may grow more than "
+                f"{math.exp(LARGE_EPSILON) / 1e6:.0f} million times. Choose a smaller one, such as "
+                f"1",
+                argument="epsilon",
             ),
             stacklevel=stacklevel + 1,
         )

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.crs import read_crs
-from dpregions.errors import Argument, CRSError, InputError
+from dpregions.errors import Argument, CRSError, DPRegionsWarning, InputError
 from dpregions.intake.arrow import RegionStream, attempt, in_our_words
 from dpregions.intake.ids import NumberToken
 from dpregions.intake.sources.geojson_features import COLLECTIONS, DEEPEST, row
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     import pyarrow
     from pyproj import CRS
 
-UNDECLARED = (
-    "GeoJSON declares no columns: features without the property that names their user count "
-    "nowhere, and a release does not tell how many; 'dpregions check' does"
+UNDECLARED = DPRegionsWarning(
+    "GeoJSON declares no columns: features without the property that ",
+    Argument("user_id", ""),
+    " names count nowhere, and a release does not tell how many; 'dpregions check' does",
 )
 """What is true of every GeoJSON file, to be shown to those who name a column of ids."""
 
