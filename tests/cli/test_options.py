@@ -6,10 +6,12 @@ import warnings
 from pathlib import Path
 
 import pytest
+import typer
 
 from dpregions import Grid
-from dpregions.cli.options import notes, read_grid, read_length, read_place
-from dpregions.errors import Argument, DPRegionsError, InputError, SettingWarning
+from dpregions.cli.app import app
+from dpregions.cli.options import in_options, notes, read_grid, read_length, read_place
+from dpregions.errors import Argument, DPRegionsError, InputError, InPython, SettingWarning
 
 
 def test_a_grid_is_read_from_its_file_or_from_a_place(tmp_path):
@@ -82,3 +84,48 @@ def test_notes_are_the_tools_own_warnings_and_never_another_librarys(capsys):
         warnings.warn("could not parse 'Jane Doe'", UserWarning, stacklevel=1)
         warnings.warn("epsilon 50 protects next to nothing", SettingWarning, stacklevel=1)
     assert capsys.readouterr().err == "dpregions: note: epsilon 50 protects next to nothing\n"
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ((Argument("max_diameter"), " must be"), "--max-diameter must be"),
+        ((Argument("user_id", "'x'"), " is no column"), "--user-id 'x' is no column"),
+        (("name it by ", Argument("geometry", ""), "."), "name it by --geometry."),
+        (("use ", Argument("user_id", "None")), "use --each-row"),
+        ((Argument("cell_sizes", "'9km'"), " is large"), "--cell '9km' is large"),
+        ((InPython("regions.set_crs(...), or "), "give ", Argument("crs", "")), "give --crs"),
+        (("crs= and max_diameter in a file's name",), "crs= and max_diameter in a file's name"),
+    ],
+)
+def test_an_argument_is_said_as_its_option_and_other_words_stay(parts, said):
+    assert in_options(InputError(*parts)) == said
+
+
+def known_options(command):
+    """Every option of a command and of those below it."""
+    for below in getattr(command, "commands", {}).values():
+        yield from known_options(below)
+    for option in command.params:
+        yield from option.opts
+
+
+NAMES = """
+cell_size cell_sizes confidence covert crs datasets epsilon epsilons folder format gap geometry
+grids k lat layer lon max_diameter method methods n_regions neighbours out oversize queries repetitions
+seed side sql target time total unit user_id what workload
+"""
+
+
+@pytest.mark.parametrize("name", NAMES.split())
+def test_what_an_argument_is_said_as_is_an_option(name):
+    said = in_options(InputError(Argument(name)))
+    assert said in set(known_options(typer.main.get_command(app)))
+
+
+def test_a_field_of_a_grids_file_is_no_option(tmp_path):
+    file = tmp_path / "grid.json"
+    file.write_text(Grid(0, 0, 1, 2, 2).to_json().replace('"cell_size": 1.0', '"cell_size": 0'))
+    with pytest.raises(InputError, match=r"--grid .*grid.json: cell_size must be") as refused:
+        read_grid(file, None, None, None)
+    assert in_options(refused.value) == str(refused.value)
