@@ -23,6 +23,7 @@ from dpregions.errors import (
     Argument,
     DPRegionsError,
     DPRegionsWarning,
+    GridError,
     InputError,
     InputTypeError,
     InPython,
@@ -170,6 +171,8 @@ def read_users(user_id: str | None, each_row: bool) -> str | None:
 
 def read_place(around: str, polar: str) -> tuple[float, float]:
     """Return the longitude and latitude of --around; `polar` is the option for another CRS."""
+    from dpregions.crs import utm_zone
+
     try:
         lon, lat = (float(part) for part in around.split(","))
     except ValueError:
@@ -179,11 +182,12 @@ def read_place(around: str, polar: str) -> tuple[float, float]:
             f"--around {around!r} is no place on Earth: write LON,LAT in degrees, for example "
             f"116.4,39.9"
         )
-    if not -80 <= lat <= 84:
+    try:
+        utm_zone(lon, lat)
+    except GridError:
         raise InputError(
-            f"--around {around!r} lies beyond UTM (latitudes -80..84): give a projected CRS for "
-            f"the pole by {polar}"
-        )
+            f"--around {around!r} lies beyond UTM: give a projected CRS for the pole by {polar}"
+        ) from None
     return lon, lat
 
 
