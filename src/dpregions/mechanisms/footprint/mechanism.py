@@ -241,7 +241,8 @@ def _refuse_hopeless(share: Budget, factor: int, bound: Bound) -> None:
         raise PrivacyError(
             Argument("max_diameter"),
             " is too small beside the grid's cells for any body within it: use smaller cells or a "
-            "larger one",
+            "larger ",
+            Argument("max_diameter"),
         )
     scale = scale_for(share, factor)
     if scale > MOST_NOISE:
