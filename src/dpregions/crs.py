@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.errors import CRSError, GridError
+from dpregions.errors import Argument, CRSError, GridError, InPython, Part
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 def utm_zone(lon: float, lat: float) -> int:
     """Return the EPSG code of the WGS 84 / UTM zone of a place."""
     if not -80 <= lat <= 84:
-        raise GridError(f"lat={lat} lies beyond UTM (-80..84): give a projected `crs` for the pole")
+        raise GridError(
+            f"lat={lat} lies beyond UTM (-80..84): give a projected `crs` for the pole",
+            argument="lat",
+        )
     zone = min(int((lon + 180) // 6) + 1, 60)
     return (32600 if lat >= 0 else 32700) + zone
 
@@ -40,7 +43,7 @@ def unit_label(crs: CRS | None) -> str:
     return {"metre": "m", "kilometre": "km", "foot": "ft"}.get(name, name)
 
 
-def read_crs(value: Any, name: str = "crs") -> CRS:
+def read_crs(value: Any) -> CRS:
     """Return a `pyproj.CRS`, or raise our error with the value."""
     from pyproj import CRS
     from pyproj.exceptions import CRSError as UnreadableCRS
@@ -48,7 +51,8 @@ def read_crs(value: Any, name: str = "crs") -> CRS:
     try:
         return CRS.from_user_input(value)
     except UnreadableCRS as error:
-        raise CRSError(f"{name}={value!r} is no CRS that pyproj reads: {error}") from None
+        given = Argument("crs", repr(value))
+        raise CRSError(given, f" is no CRS that pyproj reads: {error}") from None
 
 
 def projected_crs(value: Any) -> CRS | None:
@@ -60,23 +64,25 @@ def projected_crs(value: Any) -> CRS | None:
         raise CRSError(
             f"{crs_label(crs)} ({crs.name}) is geographic: its degrees are not lengths, so its "
             f"cells are not squares. Use Grid.around(lon, lat, side=..., cell_size=...), which "
-            f"picks the UTM zone, or another projected CRS"
+            f"picks the UTM zone, or another projected CRS",
+            argument="crs",
         )
     if not (crs.is_projected or crs.is_engineering):
-        raise CRSError(f"{crs_label(crs)} ({crs.name}) is not a projected CRS")
+        raise CRSError(f"{crs_label(crs)} ({crs.name}) is not a projected CRS", argument="crs")
     return crs
 
 
-def degrees_remedy(crs: CRS | None, bounds: NDArray[np.float64]) -> str:
+def degrees_remedy(crs: CRS | None, bounds: NDArray[np.float64]) -> tuple[Part, ...]:
     """Return what to do about rectangles outside a projected area that look like degrees.
 
     Empty where they do not. `bounds` are rows of xmin, ymin, xmax and ymax.
     """
     if crs is None or not crs.is_projected:
-        return ""
+        return ()
     if not (np.abs(bounds) <= np.array([[180], [90], [180], [90]])).all():
-        return ""
-    return "; the numbers look like degrees: if they are, longitude first, give crs='EPSG:4326'"
+        return ()
+    remedy = "; the numbers look like degrees: if they are, longitude first, give "
+    return remedy, Argument("crs", "'EPSG:4326'")
 
 
 FAR = 20.0
@@ -124,16 +130,20 @@ def one_crs(carried: CRS | None, stated: CRS | None, what: str) -> CRS | None:
         return stated if carried is None else carried
     if not same_crs(carried, stated):
         raise CRSError(
-            f"{what} carry {crs_label(carried)}, but crs={crs_label(stated)} was given: "
-            f"leave crs out, and they are reprojected to the grid's"
+            f"{what} carry {crs_label(carried)}, but ",
+            Argument("crs", crs_label(stated)),
+            " was given: leave ",
+            Argument("crs"),
+            " out, and they are reprojected to the grid's",
         )
     return carried
 
 
-def match_crs(crs: CRS | None, grid: Grid, what: str, remedy: str) -> None:
+def match_crs(crs: CRS | None, grid: Grid, what: str) -> None:
     """Refuse a CRS on one side only, or made for another part of the Earth: nothing would meet.
 
-    It looks at what is declared, never at a record.
+    `what` carries the CRS: "regions" or "queries". It looks at what is declared, never at a
+    record.
     """
     if crs is None and grid.crs is None:
         return
@@ -141,14 +151,21 @@ def match_crs(crs: CRS | None, grid: Grid, what: str, remedy: str) -> None:
         middle = (grid.xmin + grid.xmax) / 2, (grid.ymin + grid.ymax) / 2
         if is_far(crs, *middle, of=grid.crs):
             raise CRSError(
-                f"{what} are in {crs_label(crs)}, made for a place far from the grid's area in "
-                f"{crs_label(grid.crs)}: is the area where it should be, lon before lat?"
+                f"the {what} are in {crs_label(crs)}, made for a place far from the grid's area in "
+                f"{crs_label(grid.crs)}: is the area where it should be, lon before lat?",
+                argument="crs",
             )
         return
     if crs is None and grid.crs is not None:
-        raise CRSError(f"{what} carry no CRS, but the grid is in {crs_label(grid.crs)}: {remedy}")
+        raise CRSError(
+            f"the {what} carry no CRS, but the grid is in {crs_label(grid.crs)}: ",
+            InPython(f"set theirs, {what}.set_crs(...), or "),
+            "give ",
+            Argument("crs", ""),
+        )
     assert crs is not None
     raise CRSError(
-        f"{what} are in {crs_label(crs)}, but the grid has no CRS: "
-        f"give the grid one, Grid(..., crs=...)"
+        f"the {what} are in {crs_label(crs)}, but the grid has no CRS: give the grid one, "
+        f"Grid(..., crs=...)",
+        argument="crs",
     )

@@ -129,7 +129,7 @@ def check_regions(
     check_grid(grid)
     bound = None if max_diameter is None else Bound.of(grid, max_diameter, "drop")
     name, crs = geometry_field(regions.schema)
-    match_crs(crs, grid, "the regions", "set theirs, regions.set_crs(...), or give crs=")
+    match_crs(crs, grid, "regions")
     if user_id is not None:
         one_column(user_id, regions.columns, "user_id")
     met: Counter[str] = Counter()

@@ -3,7 +3,8 @@
 Reads as documentation: catch `DPRegionsError` for all of them, or the branch you can
 handle. Each also is the built-in a caller would expect (`ValueError`, `TypeError`,
 `OSError`, `ImportError`). A message names the public value that was wrong and the remedy. It never
-holds anything about a single record of the secret data.
+holds anything about a single record of the secret data. `error.argument` is the name of the
+argument it is about, None where it is about none.
 
     DPRegionsError
     ├── InputError (ValueError)       an argument is unusable
@@ -31,8 +32,52 @@ holds anything about a single record of the secret data.
 
 from __future__ import annotations
 
+from typing import NamedTuple
 
-class DPRegionsError(Exception):
+
+class Argument(NamedTuple):
+    """An argument named in a message: `k`, with its value `k=3`, with an empty one `k=`."""
+
+    name: str
+    value: str | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.value is None else f"{self.name}={self.value}"
+
+
+class InPython(str):
+    """Words of a message for callers in Python alone: the command line leaves them out."""
+
+
+class QueryNumber(int):
+    """A query named in a message, one of several, by its number from 0."""
+
+    def __str__(self) -> str:
+        return f"query {int(self)}"
+
+
+Part = str | Argument | QueryNumber
+
+
+class _Message(Exception):
+    """Text in parts, so that the command line can say an argument as its option.
+
+    Parameters
+    ----------
+    *parts
+        Joined as they are, without a space between them.
+    argument : str, optional
+        The name of the argument the message is about; by default the first that it names.
+    """
+
+    def __init__(self, *parts: Part, argument: str | None = None) -> None:
+        super().__init__("".join(map(str, parts)))
+        self.parts = parts
+        named = (part.name for part in parts if isinstance(part, Argument))
+        self.argument = next(named, None) if argument is None else argument
+
+
+class DPRegionsError(_Message):
     """Base of every error raised by dpregions."""
 
 
@@ -101,7 +146,7 @@ class MissingExtraError(DPRegionsError, ImportError):
         )
 
 
-class DPRegionsWarning(UserWarning):
+class DPRegionsWarning(_Message, UserWarning):
     """Base of every warning issued by dpregions."""
 
 

@@ -164,7 +164,8 @@ class EulerHistogram:
             cells = self._grid.cell_range(*bounds)
             if cells[1] < cells[0] or cells[3] < cells[2]:
                 remedy = degrees_remedy(self._grid.crs, np.array(bounds)[:, None])
-                warn_outside(f"the query lies wholly outside the grid's area: 0 counted{remedy}", 2)
+                found = "the query lies wholly outside the grid's area: 0 counted"
+                warn_outside(found, *remedy, stacklevel=2)
             return self._table.rectangle(*cells)
         selection = select(self._grid, query, crs)
         return selection.wrap(selection.sums(self._table))

@@ -14,7 +14,7 @@ from fractions import Fraction
 from numbers import Real
 from typing import TYPE_CHECKING
 
-from dpregions.errors import CRSError, InputError, InputTypeError
+from dpregions.errors import Argument, CRSError, InputError, InputTypeError
 
 if TYPE_CHECKING:
     from pyproj import CRS
@@ -71,7 +71,7 @@ def positive_length(value: object, *, name: str, crs: CRS | None) -> Fraction:
     value : number or str
         A number in CRS units, or text such as ``"1km"``, ``"500 m"`` or ``"2/3 km"``.
     name : str
-        What the length is called in an error message.
+        The argument that the length is, for an error message.
     crs : pyproj.CRS or None
         Text needs one: without it the unit of a coordinate is unknown.
     """
@@ -79,17 +79,18 @@ def positive_length(value: object, *, name: str, crs: CRS | None) -> Fraction:
         length = _from_text(value, name=name, crs=crs)
     elif isinstance(value, Real) and not isinstance(value, bool):
         if not isinstance(value, int | Fraction) and not math.isfinite(value):
-            raise InputError(f"{name} must be a finite number, got {value!r}")
+            raise InputError(Argument(name), f" must be a finite number, got {value!r}")
         length = exact(value)
     else:
         raise InputTypeError(
-            f"{name} must be a number or a text such as '1km', got {value!r} "
-            f"of type {type(value).__name__}"
+            Argument(name),
+            f" must be a number or a text such as '1km', got {value!r} "
+            f"of type {type(value).__name__}",
         )
     if length <= 0:
-        raise InputError(f"{name} must be greater than 0, got {value!r}")
+        raise InputError(Argument(name), f" must be greater than 0, got {value!r}")
     if length > sys.float_info.max:
-        raise InputError(f"{name} must be at most {sys.float_info.max}, got {value!r}")
+        raise InputError(Argument(name), f" must be at most {sys.float_info.max}, got {value!r}")
     return length
 
 
@@ -97,13 +98,16 @@ def _from_text(text: str, *, name: str, crs: CRS | None) -> Fraction:
     match = _TEXT.fullmatch(text)
     if match is None or match[3].lower() not in METRES:
         raise InputError(
-            f"{name}={text!r} is not a length: write a number and one of the units "
-            f"{', '.join(METRES)}, for example '2/3 km', '1km' or '500 m'"
+            Argument(name, repr(text)),
+            f" is not a length: write a number and one of the units {', '.join(METRES)}, for "
+            f"example '2/3 km', '1km' or '500 m'",
         )
     if crs is None:
         raise CRSError(
-            f"{name}={text!r} has a unit, but without a CRS the unit of a coordinate is "
-            f"unknown: give {name} as a number in coordinate units, or give a CRS"
+            Argument(name, repr(text)),
+            " has a unit, but without a CRS the unit of a coordinate is unknown: give ",
+            Argument(name),
+            " as a number in coordinate units, or give a CRS",
         )
     number = Fraction(match[1]) / int(match[2] or 1)
     return number * METRES[match[3].lower()] / metres_per_unit(crs)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from dpregions.errors import InputError
+from dpregions.errors import InputError, Part
 
 COUNT = 24
 """Bytes per component of an exact histogram: the counts, what a build adds up in, and the table
@@ -36,7 +36,7 @@ BODY = 700
 def refuse_beyond(
     needed: float,
     what: str,
-    remedy: str = "use larger cells or a smaller area",
+    remedy: str | tuple[Part, ...] = "use larger cells or a smaller area",
     error: type[InputError] = InputError,
 ) -> None:
     """Refuse work that takes more bytes than this process may use."""
@@ -44,7 +44,8 @@ def refuse_beyond(
     if needed > memory:
         raise error(
             f"{what} takes about {gibibytes(needed)}, and this machine has {gibibytes(memory)} of "
-            f"memory: {remedy}"
+            f"memory: ",
+            *((remedy,) if isinstance(remedy, str) else remedy),
         )
 
 

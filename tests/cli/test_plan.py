@@ -115,21 +115,20 @@ def test_the_number_of_regions_may_have_commas_between_thousands():
         ({"--epsilon": "1,nan"}, "--epsilon nan is no privacy loss"),
         ({"--epsilon": "1,,2"}, "--epsilon '1,,2' has an empty part"),
         ({"--epsilon": "one"}, "--epsilon one is no privacy loss"),
-        ({"--cell": "30km"}, "--cell 30km is larger than the area (--side 20km)"),
-        ({"--cell": "1 parsec"}, "--cell='1 parsec' is not a length"),
+        ({"--cell": "30km"}, "--cell '30km' is larger than the area, --side '20km'"),
+        ({"--cell": "1 parsec"}, "--cell '1 parsec' is not a length"),
         ({"--cell": "0m"}, "--cell must be greater than 0"),
         ({"--cell": None}, "--side 20km --cell"),
         ({"--side": "-1km"}, "--side must be greater than 0"),
         ({"--max-diameter": "21km"}, "--max-diameter '21km' is larger than the area"),
-        ({"--max-diameter": "wide"}, "--max-diameter='wide' is not a length"),
+        ({"--max-diameter": "wide"}, "--max-diameter 'wide' is not a length"),
         ({"--query": "21km"}, "--query '21km' is larger than the area"),
-        ({"--query": "wide"}, "--query='wide' is not a length"),
+        ({"--query": "wide"}, "--query 'wide' is not a length"),
         ({"--query": "200%"}, "--query '200%' must be above 0 %"),
         ({"--target": "0%"}, "--target must lie above 0 %"),
         ({"--target": "150%"}, "--target must lie above 0 %"),
         ({"--target": "low"}, "--target 'low' is no percentage"),
         ({"--method": "footprint,magic"}, "--method 'magic' is unknown"),
-        ({"--neighbours": "friends"}, "--neighbours 'friends' is unknown"),
         ({"--around": "here"}, "--around 'here' is no place"),
         ({"--plot": "no/such/folder.png"}, "--plot no/such/folder.png: give a file"),
         ({"--plot": "plan.doc"}, "end it in .png"),
@@ -150,6 +149,12 @@ def test_missing_options_are_wrong_usage():
     assert run(*options(AREA)).exit_code == 2
     assert run(*options(AREA | PUBLIC), "--data", "regions.parquet").exit_code == 2
     assert run(*options(AREA | PUBLIC), "regions.parquet").exit_code == 2
+
+
+def test_an_unknown_neighbour_relation_is_wrong_usage_and_the_known_ones_are_named():
+    result = run(*options(AREA | PUBLIC | {"--neighbours": "friends"}))
+    assert result.exit_code == 2
+    assert "--neighbours" in result.stderr and "'replace-one'" in result.stderr
 
 
 def test_the_help_has_an_example_and_needs_nothing_heavy():

@@ -359,9 +359,9 @@ def test_percentages_have_two_digits(share, text):
         ({"epsilons": [1, math.nan]}, "epsilons must be finite numbers"),
         ({"epsilons": []}, "epsilons needs one value or more"),
         ({"epsilons": "1"}, "epsilons needs one value or more"),
-        ({"max_diameter": "30km"}, "max_diameter '30km' is larger than the area"),
+        ({"max_diameter": "30km"}, "max_diameter='30km' is larger than the area"),
         ({"max_diameter": 0}, "max_diameter must be greater than 0"),
-        ({"queries": ["25km"]}, "queries '25km' is larger than the area"),
+        ({"queries": ["25km"]}, "queries='25km' is larger than the area"),
         ({"queries": ["0%"]}, "above 0 %"),
         ({"queries": ["101%"]}, "at most 100 %"),
         ({"queries": ["x%"]}, "no percentage"),
@@ -369,7 +369,7 @@ def test_percentages_have_two_digits(share, text):
         ({"target": 0}, "target must lie above 0 %"),
         ({"target": "100%"}, "target must lie above 0 % and below 100 %"),
         ({"target": "5 percent"}, "no percentage"),
-        ({"methods": "magic"}, "methods 'magic' is unknown"),
+        ({"methods": "magic"}, "method='magic' is unknown"),
         ({"neighbours": "friends"}, "neighbours must be"),
         ({"grids": []}, "must be a Grid"),
         ({"grids": "20km"}, "must be a Grid"),
@@ -382,7 +382,7 @@ def test_bad_parameters_are_refused_by_name(wrong, words):
 
 
 def test_cells_larger_than_the_area_are_refused():
-    with pytest.raises(GridError, match="cell_sizes 30km is larger than the area"):
+    with pytest.raises(GridError, match="cell_sizes='30km' is larger than the area"):
         square_grids("20km", ["30km"])
 
 

@@ -387,8 +387,8 @@ def test_the_digest_of_sources_follows_every_file_and_its_name(tmp_path):
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        (plan("sizes", repetitions=0), "--repetitions must be at least 1, got 0"),
-        (plan("sizes", seed=-1), "--seed must be at least 0, got -1"),
+        (plan("sizes", repetitions=0), "repetitions must be at least 1, got 0"),
+        (plan("sizes", seed=-1), "seed must be at least 0, got -1"),
         (plan("sizes", methods=("paper", "magic")), "magic is no method: choose from paper, "),
         (plan("sizes", methods=()), "nothing is no method"),
         (plan("l1", methods=("four corners",)), "compares with the method paper"),

@@ -18,6 +18,7 @@ from dpregions.cli.check import check
 from dpregions.cli.demo import demo
 from dpregions.cli.describe import describe
 from dpregions.cli.export import export
+from dpregions.cli.options import in_options
 from dpregions.cli.plan import plan
 from dpregions.cli.query import query
 from dpregions.cli.regions import regions
@@ -76,10 +77,10 @@ def main() -> None:
     try:
         app()
     except (InputError, InputTypeError, MissingExtraError) as error:
-        typer.echo(printable(f"dpregions: error: {error}"), err=True)
+        typer.echo(printable(f"dpregions: error: {in_options(error)}"), err=True)
         sys.exit(2)
     except DPRegionsError as error:  # a ledger or a source that fails
-        typer.echo(printable(f"dpregions: failed: {error}"), err=True)
+        typer.echo(printable(f"dpregions: failed: {in_options(error)}"), err=True)
         sys.exit(1)
     except Exception as error:
         typer.echo(printable(f"dpregions: failed: {_in_short(error)}"), err=True)

@@ -7,13 +7,13 @@ what they paid for. The commands never read data, and nothing they do takes a de
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpregions.cli.options import AsJson, NeighbourChoice, read_epsilon
+from dpregions.choices import Neighbours, Unit
+from dpregions.cli.options import AsJson, read_epsilon
 
 if TYPE_CHECKING:
     from dpregions.privacy.ledger import Account, Entry, Ledger
@@ -24,14 +24,6 @@ budget = typer.Typer(
     "Example: dpregions budget create city.ledger --dataset taxis --epsilon 3",
     no_args_is_help=True,
 )
-
-
-class UnitChoice(StrEnum):
-    """Whose data is protected together."""
-
-    user = "user"
-    trajectory = "trajectory"
-    record = "record"
 
 
 LedgerFile = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger's file.")]
@@ -48,12 +40,8 @@ def create(
     ledger: LedgerFile,
     dataset: Dataset,
     epsilon: Total,
-    unit: Annotated[
-        UnitChoice, typer.Option(help="Whose data is protected together.")
-    ] = UnitChoice.user,
-    neighbours: Annotated[
-        NeighbourChoice, typer.Option(help="What epsilon is about.")
-    ] = NeighbourChoice.add_remove,
+    unit: Annotated[Unit, typer.Option(help="Whose data is protected together.")] = "user",
+    neighbours: Annotated[Neighbours, typer.Option(help="What epsilon is about.")] = "add-remove",
     as_json: AsJson = False,
 ) -> None:
     """Give a data set a total epsilon; make the ledger if there is none.
@@ -67,7 +55,7 @@ def create(
 
     book = Ledger(ledger)
     total = read_epsilon(epsilon)
-    book.create(dataset, total, unit=unit.value, neighbours=neighbours.value)
+    book.create(dataset, total, unit=unit, neighbours=neighbours)
     _print(book, [book.account(dataset)], as_json)
 
 

@@ -23,7 +23,6 @@ from dpregions.cli.options import (
     SourceCrs,
     Sql,
     UserId,
-    in_options,
     progress_bar,
     read_grid,
     read_length,
@@ -65,7 +64,7 @@ def check(
     """
     users = read_users(user_id, each_row)
     area = read_grid(grid, around, side, cell)
-    with in_options(), progress_bar("checking") as progress:
+    with progress_bar("checking") as progress:
         from dpregions.curator import check_regions
         from dpregions.intake.sources.opening import open_regions
 
@@ -75,7 +74,7 @@ def check(
             layer=layer,
             geometry=geometry,
             user_id=users,
-            unit=None if unit is None else unit.value,
+            unit=unit,
             crs=crs,
             lon=lon,
             lat=lat,

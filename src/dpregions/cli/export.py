@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from dpregions.choices import What
 from dpregions.cli.options import AsJson
 from dpregions.errors import InputError
-
-
-class What(StrEnum):
-    """What of a release to export."""
-
-    components = "components"
-    faces = "faces"
-    edges = "edges"
-    vertices = "vertices"
-    regions = "regions"
 
 
 def export(
@@ -61,7 +51,7 @@ def export(
     from dpregions.io import exports
 
     loaded = dpregions.load(release)
-    exported = exports.export(loaded, out, None if what is None else what.value)
+    exported = exports.export(loaded, out, what)
     facts = {
         "output": str(out),
         "what": exported,

@@ -1,43 +1,36 @@
 """What several commands share: the grid's options, lengths, outputs, progress.
 
-Everything here speaks of options as they are typed (`--around`), not of Python's arguments.
+Everything here speaks of options as they are typed (`--around`), not of Python's arguments; what
+errors of the library are about becomes options in `in_options` alone.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
-from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpregions.errors import DPRegionsWarning, InputError, InputTypeError
+from dpregions.choices import Unit
+from dpregions.errors import (
+    Argument,
+    DPRegionsError,
+    DPRegionsWarning,
+    GridError,
+    InputError,
+    InputTypeError,
+    InPython,
+)
 
 if TYPE_CHECKING:
     from dpregions.geometry.grid import Grid
-
-
-class NeighbourChoice(StrEnum):
-    """What epsilon is about."""
-
-    add_remove = "add-remove"
-    replace_one = "replace-one"
-
-
-class UnitChoice(StrEnum):
-    """What one region stands for."""
-
-    user = "user"
-    record = "record"
-    trajectory = "trajectory"
 
 
 GridFile = Annotated[
@@ -72,7 +65,7 @@ EachRow = Annotated[
     bool, typer.Option("--each-row", help="Each row is its own user: protects rows, not users.")
 ]
 ReleaseUnit = Annotated[
-    UnitChoice | None,
+    Unit | None,
     typer.Option(
         "--unit", help="What is protected: by default a user, or a record with --each-row."
     ),
@@ -103,12 +96,15 @@ def read_grid(grid: Path | None, around: str | None, side: str | None, cell: str
             text = grid.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             raise InputError(f"--grid {grid}: there is no such file of JSON text") from None
-        return Grid.from_json(_grid_of_release(text))
+        try:
+            return Grid.from_json(_grid_of_release(text))
+        except (InputError, InputTypeError) as error:  # about fields of the file, not options
+            raise InputError(f"--grid {grid}: {error}") from None
     missing = [name for name, value in places.items() if value is None]
     if missing:
         raise InputError(f"{', '.join(given)} needs {' and '.join(missing)} too")
     assert around is not None and side is not None and cell is not None
-    lon, lat = read_place(around)
+    lon, lat = read_place(around, "--grid FILE")
     made = Grid.around(lon, lat, side=read_length(side), cell_size=read_length(cell))
     say_area(side, [made])
     return made
@@ -136,45 +132,34 @@ def _grid_of_release(text: str) -> str:
         return text
 
 
-_CALL = r"\w[\w.]*\([^)]*\)"
-_ARGUMENT = (
-    r"(?<![\w-])(?:(?P<given>user_id|max_diameter|geometry|layer|method|workload|format|unit|sql|"
-    r"crs|lon|lat|time|gap|k)=|(?P<named>max_diameter)\b|"
-    r"(?P<bare>crs|k|confidence)(?= out\b| must (?:be|lie)\b))"
-)
+_OPTIONS = {
+    "cell_size": "--cell",
+    "cell_sizes": "--cell",
+    "grids": "--cell",
+    "n_regions": "--regions",
+    "epsilons": "--epsilon",
+    "queries": "--query",
+    "total": "--epsilon",
+    "folder": "--data",
+}
+"""Arguments whose options have other names than theirs."""
+
+_FLAGS = {Argument("user_id", "None"): "--each-row"}
+"""Values of arguments that are options by themselves."""
 
 
-@contextmanager
-def in_options() -> Iterator[None]:
-    """Let errors of the library speak of options: --max-diameter, not max_diameter."""
-    try:
-        yield
-    except (InputError, InputTypeError) as error:
-        spoken = type(error)(option_words(str(error)))
-        for note in getattr(error, "__notes__", ()):
-            spoken.add_note(note)
-        raise spoken from error
+def in_options(message: DPRegionsError | DPRegionsWarning) -> str:
+    """Return what an error or a warning says, with options in place of arguments.
 
-
-def option_words(message: str) -> str:
-    """Return a message with options in place of Python's arguments.
-
-    "user_id='x' is no column" becomes "--user-id 'x' is no column". Calls that a message
-    quotes, such as Grid(..., crs=...), stay as they are.
+    "user_id='x' is no column" becomes "--user-id 'x' is no column".
     """
+    parts = (part for part in message.parts if not isinstance(part, InPython))
+    return "".join(_option(part) if isinstance(part, Argument) else str(part) for part in parts)
 
-    def option(match: re.Match[str]) -> str:
-        name = match["given"] or match["named"] or match["bare"]
-        if name is None:
-            return match[0]
-        follows = message[match.end() : match.end() + 1]
-        gap = "" if match["given"] is None or follows in ("", " ", ",", ".", ":") else " "
-        return f"--{name.replace('_', '-')}{gap}"
 
-    message = message.replace("set theirs, regions.set_crs(...), or give crs=", "give --crs")
-    message = message.replace("pass an array of ids, or user_id=None", "use --each-row")
-    message = message.replace("user_id=None", "--each-row")
-    return re.sub(f"{_CALL}|{_ARGUMENT}", option, message)
+def _option(argument: Argument) -> str:
+    name = _OPTIONS.get(argument.name, f"--{argument.name.replace('_', '-')}")
+    return _FLAGS.get(argument, f"{name} {argument.value or ''}".rstrip())
 
 
 def read_users(user_id: str | None, each_row: bool) -> str | None:
@@ -184,8 +169,10 @@ def read_users(user_id: str | None, each_row: bool) -> str | None:
     return None if each_row else user_id or "user_id"
 
 
-def read_place(around: str) -> tuple[float, float]:
-    """Return the longitude and latitude of --around."""
+def read_place(around: str, polar: str) -> tuple[float, float]:
+    """Return the longitude and latitude of --around; `polar` is the option for another CRS."""
+    from dpregions.crs import utm_zone
+
     try:
         lon, lat = (float(part) for part in around.split(","))
     except ValueError:
@@ -195,6 +182,12 @@ def read_place(around: str) -> tuple[float, float]:
             f"--around {around!r} is no place on Earth: write LON,LAT in degrees, for example "
             f"116.4,39.9"
         )
+    try:
+        utm_zone(lon, lat)
+    except GridError:
+        raise InputError(
+            f"--around {around!r} lies beyond UTM: give a projected CRS for the pole by {polar}"
+        ) from None
     return lon, lat
 
 
@@ -233,7 +226,7 @@ def notes() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of other libraries: they may quote what they read
         warnings.simplefilter("always", DPRegionsWarning)
-        warnings.showwarning = lambda message, *place, **more: say(option_words(str(message)))
+        warnings.showwarning = lambda message, *place, **more: say(in_options(message))
         yield
 
 

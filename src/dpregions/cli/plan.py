@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpregions.choices import Neighbours
 from dpregions.cli.options import (
     Around,
     AsJson,
@@ -51,9 +52,7 @@ def plan(
         str | None, typer.Option(help="The error aimed at, for example 5%: asks for advice.")
     ] = None,
     method: Annotated[str, typer.Option(help="Methods to compare.")] = "footprint,paper",
-    neighbours: Annotated[
-        str, typer.Option(help="What epsilon is about: add-remove or replace-one.")
-    ] = "add-remove",
+    neighbours: Annotated[Neighbours, typer.Option(help="What epsilon is about.")] = "add-remove",
     plot: Annotated[
         Path | None, typer.Option(help="Picture of the errors to draw, for example plan.png.")
     ] = None,
@@ -67,21 +66,22 @@ def plan(
     Example: dpregions plan --side 20km --cell 500m,1km,2km --max-diameter 2km
     --epsilon 0.1,0.5,1 --regions 10000 --query 2km,5km --target 5%
     """
+    from dpregions.planning.planner import QUERIES
     from dpregions.planning.planner import plan as make_plan
 
     if plot is not None:
         _refuse_plot(plot)
     grids = _grids(grid, around, side, cell)
-    public = _public(
-        grids,
-        max_diameter=max_diameter,
-        regions=regions,
-        epsilon=epsilon,
-        query=query,
-        target=target,
-        method=method,
-        neighbours=neighbours,
-    )
+    sizes = QUERIES if query is None else _split(query, "--query")
+    public: dict[str, Any] = {
+        "max_diameter": read_length(max_diameter),
+        "n_regions": regions.replace(",", ""),
+        "epsilons": [read_epsilon(text) for text in _split(epsilon, "--epsilon")],
+        "queries": [text if text.endswith("%") else read_length(text) for text in sizes],
+        "target": target,
+        "methods": _split(method, "--method"),
+        "neighbours": neighbours,
+    }
     with notes(), progress_bar("rehearsing") as progress:
         made = make_plan(grids, **public, progress=progress)
     if plot is not None:
@@ -116,53 +116,12 @@ def _grids(grid: Path | None, around: str | None, side: str | None, cell: str | 
         raise InputError("give the public area by --side 20km --cell 500m,1km, or by --grid FILE")
     sizes = [read_length(text) for text in _split(cell, "--cell")]
     length = read_length(side)
-    found = square_grids(length, sizes, names=("--side", "--cell"))
+    found = square_grids(length, sizes)
     say_area(side, found)
     if around is None:
         return found
-    lon, lat = read_place(around)
+    lon, lat = read_place(around, "--grid FILE")
     return [Grid.around(lon, lat, side=length, cell_size=size) for size in sizes]
-
-
-def _public(
-    grids: list[Grid],
-    *,
-    max_diameter: str,
-    regions: str,
-    epsilon: str,
-    query: str | None,
-    target: str | None,
-    method: str,
-    neighbours: str,
-) -> dict[str, Any]:
-    """Return the plan's arguments, read here so that complaints speak of options."""
-    from dpregions.planning import arguments as given
-    from dpregions.planning.planner import QUERIES
-    from dpregions.planning.rehearsal import REHEARSED
-    from dpregions.privacy.budget import NEIGHBOURS
-
-    queries = [
-        text if text.endswith("%") else read_length(text)
-        for text in (QUERIES if query is None else _split(query, "--query"))
-    ]
-    bound = read_length(max_diameter)
-    if neighbours not in NEIGHBOURS:
-        known = " or ".join(NEIGHBOURS)
-        raise InputError(f"--neighbours {neighbours!r} is unknown: use {known}")
-    given.read_grids(grids, "--cell")
-    given.read_bound(bound, grids, "--max-diameter")
-    given.read_queries(queries, grids, "--query")
-    return {
-        "max_diameter": bound,
-        "n_regions": given.read_regions_number(regions.replace(",", ""), "--regions"),
-        "epsilons": given.read_epsilons(
-            [read_epsilon(text) for text in _split(epsilon, "--epsilon")], "--epsilon"
-        ),
-        "queries": queries,
-        "target": None if target is None else given.read_target(target, "--target"),
-        "methods": given.read_methods(_split(method, "--method"), REHEARSED, "--method"),
-        "neighbours": neighbours,
-    }
 
 
 def _split(text: str, name: str) -> list[str]:

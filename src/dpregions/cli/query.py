@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from dpregions.atomic_files import replacing
-from dpregions.cli.options import AsJson, in_options, notes, refuse_output, say
-from dpregions.errors import InputError, QueryError
+from dpregions.cli.options import AsJson, notes, refuse_output, say
+from dpregions.errors import InputError, QueryError, QueryNumber
 
 if TYPE_CHECKING:
     import geopandas
@@ -113,7 +113,7 @@ def _answers(release: Release, query: tuple[Any, ...], crs: str | None, confiden
     """Return lists of count, low, high and rectangle; what there is to warn of goes to stderr."""
     from dpregions.geometry.cells import select
 
-    with in_options(), notes():
+    with notes():
         selection = select(release.grid, query, crs)
         found = release.answers(selection, confidence)
         _say_cut(release.grid, selection)
@@ -161,8 +161,8 @@ def _in_lines(lines: list[int]) -> Iterator[None]:
     try:
         yield
     except QueryError as error:
-        named = re.sub(r"\bquery (\d+)", lambda m: f"line {lines[int(m[1])]}", str(error))
-        raise QueryError(f"--rectangles: {named}") from error
+        parts = (f"line {lines[p]}" if isinstance(p, QueryNumber) else p for p in error.parts)
+        raise QueryError("--rectangles: ", *parts) from error
 
 
 def _say_what_it_is(release: Release) -> None:

@@ -8,37 +8,16 @@ was counted in the data, except in the curator's report that is asked for by nam
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from dpregions.cli.options import in_options, progress_bar, read_length, read_place, refuse_output
+from dpregions.choices import FixUnit, TraceFormat
+from dpregions.cli.options import progress_bar, read_length, read_place, refuse_output
 from dpregions.errors import InputError
 
-if TYPE_CHECKING:
-    pass
-
-
 GEOPARQUET = (".parquet", ".pq", ".geoparquet")
-
-
-class Format(StrEnum):
-    """How the fixes are stored."""
-
-    auto = "auto"
-    tdrive = "tdrive"
-    geolife = "geolife"
-    cabspotting = "cabspotting"
-    table = "table"
-
-
-class RegionUnit(StrEnum):
-    """Whose fixes make one region."""
-
-    user = "user"
-    trajectory = "trajectory"
 
 
 def regions(
@@ -56,10 +35,10 @@ def regions(
         str | None,
         typer.Option(metavar="LON,LAT", help="Instead of --crs: the UTM zone of this place."),
     ] = None,
-    format: Annotated[Format, typer.Option(help="Format of the fixes.")] = Format.auto,
+    format: Annotated[TraceFormat, typer.Option(help="Format of the fixes.")] = "auto",
     unit: Annotated[
-        RegionUnit, typer.Option(help="One region for each user, or each trajectory.")
-    ] = RegionUnit.user,
+        FixUnit, typer.Option(help="One region for each user, or each trajectory.")
+    ] = "user",
     gap: Annotated[
         str | None,
         typer.Option(help="A longer time without a fix starts a trajectory, e.g. 20min."),
@@ -87,16 +66,16 @@ def regions(
     from dpregions.extraction.traces import read_fixes
     from dpregions.io.region_files import save_regions
 
-    target = read_crs(_one_crs(crs, around), "--crs")
+    target = read_crs(_one_crs(crs, around))
     refuse_output(output, fixes)
     if output.suffix.lower() not in GEOPARQUET:
         raise InputError(
             f"--output {output}: GeoParquet is written, so give a name that ends in .parquet"
         )
-    with in_options(), progress_bar("fixes to regions") as progress:
+    with progress_bar("fixes to regions") as progress:
         reader = read_fixes(
             fixes,
-            format=format.value,
+            format=format,
             user_id=user_id,
             lon=lon,
             lat=lat,
@@ -108,13 +87,13 @@ def regions(
             k=k,
             max_diameter=read_length(max_diameter),
             crs=target,
-            unit=unit.value,
+            unit=unit,
             gap=gap,
         )
     save_regions(found, output)
     facts = {
         "output": str(output),
-        "unit": unit.value,
+        "unit": unit,
         "k": k,
         "max_diameter": max_diameter,
         "crs": crs_label(target),
@@ -131,7 +110,7 @@ def _one_crs(crs: str | None, around: str | None) -> Any:
         return crs
     from dpregions.crs import utm_zone
 
-    return utm_zone(*read_place(around))
+    return utm_zone(*read_place(around, "--crs"))
 
 
 def _print_result(facts: dict[str, Any], report: Any, as_json: bool) -> None:

@@ -11,7 +11,6 @@ import json
 import shlex
 import tempfile
 from collections.abc import Callable
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpregions.atomic_files import try_out
+from dpregions.choices import Method, Neighbours, Oversize
 from dpregions.cli.options import (
     Around,
     AsJson,
@@ -29,7 +29,6 @@ from dpregions.cli.options import (
     Lat,
     Layer,
     Lon,
-    NeighbourChoice,
     ReleaseUnit,
     Side,
     Source,
@@ -38,7 +37,6 @@ from dpregions.cli.options import (
     UserId,
     in_options,
     notes,
-    option_words,
     read_epsilon,
     read_grid,
     read_length,
@@ -53,20 +51,6 @@ if TYPE_CHECKING:
     from dpregions.geometry.grid import Grid
     from dpregions.privacy.ledger import Ledger
     from dpregions.releases.published import Release
-
-
-class MethodChoice(StrEnum):
-    """The mechanism."""
-
-    footprint = "footprint"
-    paper = "paper"
-
-
-class OversizeChoice(StrEnum):
-    """What becomes of regions that are too long."""
-
-    shrink = "shrink"
-    drop = "drop"
 
 
 def release(
@@ -87,10 +71,8 @@ def release(
     dataset: Annotated[
         str | None, typer.Option(help="Name of the data set in the ledger; published.")
     ] = None,
-    method: Annotated[MethodChoice, typer.Option(help="The mechanism.")] = MethodChoice.footprint,
-    neighbours: Annotated[
-        NeighbourChoice, typer.Option(help="What epsilon is about.")
-    ] = NeighbourChoice.add_remove,
+    method: Annotated[Method, typer.Option(help="The mechanism.")] = "footprint",
+    neighbours: Annotated[Neighbours, typer.Option(help="What epsilon is about.")] = "add-remove",
     user_id: UserId = None,
     each_row: EachRow = False,
     unit: ReleaseUnit = None,
@@ -100,9 +82,7 @@ def release(
     geometry: Geometry = None,
     lon: Lon = None,
     lat: Lat = None,
-    oversize: Annotated[
-        OversizeChoice, typer.Option(help="What becomes of longer regions.")
-    ] = OversizeChoice.shrink,
+    oversize: Annotated[Oversize, typer.Option(help="What becomes of longer regions.")] = "shrink",
     workload: Annotated[
         str | None,
         typer.Option(help="Sizes of the rectangles that matter: 1km,2kmx4km. By default all."),
@@ -132,15 +112,15 @@ def release(
     terms = {
         "epsilon": read_epsilon(epsilon),
         "max_diameter": read_length(max_diameter),
-        "method": method.value,
-        "neighbours": neighbours.value,
-        "oversize": oversize.value,
+        "method": method,
+        "neighbours": neighbours,
+        "oversize": oversize,
         "workload": None if workload is None else _read_workload(workload),
         "covert": covert,
     }
     asked = {
         "user_id": read_users(user_id, each_row),
-        "unit": None if unit is None else unit.value,
+        "unit": unit,
         "crs": crs,
         "sql": sql,
         "layer": layer,
@@ -153,7 +133,7 @@ def release(
     if (ledger is None) != (dataset is None):
         raise InputError("--ledger and --dataset go together: give both, or neither")
     try:
-        with in_options(), notes():
+        with notes():
             made, path, checksum = _publish(
                 source, asked, area, terms, partial(_save, output, overwrite), ledger, dataset
             )
@@ -197,7 +177,7 @@ def _publish(
 
         with open_regions(source, progress=progress, **asked) as regions:
             if regions.note is not None:
-                say(option_words(regions.note))
+                say(in_options(regions.note))
             made = make(regions, area, **terms, **paid)
         stage("saving")
         return made, *save(made)

@@ -17,12 +17,21 @@ from datetime import date
 from fractions import Fraction
 from itertools import pairwise
 from numbers import Integral, Number
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from dpregions.choices import FixUnit as FixUnit
 from dpregions.crs import crs_label, read_crs, same_crs
-from dpregions.errors import CRSError, InputError, InputTypeError, PrivacyError
+from dpregions.errors import (
+    Argument,
+    CRSError,
+    InputError,
+    InputTypeError,
+    InPython,
+    Part,
+    PrivacyError,
+)
 from dpregions.intake.columns import NO_TIME, microseconds_of, numbers_of
 from dpregions.intake.ids import one_column, user_numbers
 from dpregions.intake.units import UNIT_ATTRIBUTE
@@ -38,9 +47,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
-
-FixUnit = Literal["user", "trajectory"]
-"""Whose fixes make one region."""
 
 _READING = "reading the fixes"
 
@@ -183,43 +189,47 @@ def _recipe(
     k: Any, max_diameter: Any, crs: Any, unit: Any, gap: Any, names: tuple[str, str, str, str]
 ) -> _Recipe:
     if isinstance(k, bool) or not isinstance(k, Integral):
-        raise InputTypeError(f"k must be a whole number of fixes, got {k!r}")
+        raise InputTypeError(Argument("k"), f" must be a whole number of fixes, got {k!r}")
     if k < 1:
-        raise InputError(f"k must be at least 1, got {k}: a region needs a fix")
+        raise InputError(Argument("k"), f" must be at least 1, got {k}: a region needs a fix")
     target = _metric_crs(crs)
     exact = positive_length(max_diameter, name="max_diameter", crs=target)
     diameter = float(exact)
     if Fraction(diameter) > exact:
         diameter = math.nextafter(diameter, 0.0)
     if unit not in get_args(FixUnit):
-        raise PrivacyError(f"unit={unit!r} is unknown: use 'user' or 'trajectory'")
-    if (gap is None) == (unit == "trajectory"):
-        raise InputError(
-            "unit='trajectory' needs a gap, for example gap='20min'"
-            if gap is None
-            else f"gap={gap!r} has no use with unit='user': add unit='trajectory', or leave it out"
-        )
+        raise PrivacyError(Argument("unit", repr(unit)), " is unknown: use 'user' or 'trajectory'")
+    trajectory = Argument("unit", "'trajectory'")
+    if gap is None and unit == "trajectory":
+        example = Argument("gap", "'20min'")
+        raise InputError(trajectory, " needs a gap, for example ", example, argument="gap")
+    if gap is not None and unit == "user":
+        useless = Argument("gap", repr(gap)), " has no use with ", Argument("unit", "'user'")
+        raise InputError(*useless, ": add ", trajectory, ", or leave it out")
     pause = None if gap is None else _microseconds(gap)
     return _Recipe(min(int(k), 1 << 62), diameter, target, unit, pause, *names)
 
 
 def _metric_crs(value: Any) -> CRS:
-    remedy = "use a projected one, for example Grid.around(lon, lat, ...).crs, the UTM zone"
     if value is None:
-        raise CRSError(f"crs is missing: distances need a projected CRS; {remedy}")
+        raise _unmetric(Argument("crs"), " is missing: distances need a projected CRS")
     crs = read_crs(value)
+    label = f"{crs_label(crs)} ({crs.name})"
     if crs.is_geographic:
-        raise CRSError(
-            f"{crs_label(crs)} ({crs.name}) is geographic: degrees are not distances; {remedy}"
-        )
+        raise _unmetric(f"{label} is geographic: degrees are not distances")
     if not (crs.is_projected or crs.is_engineering):
-        raise CRSError(f"{crs_label(crs)} ({crs.name}) is not a projected CRS; {remedy}")
+        raise _unmetric(f"{label} is not a projected CRS")
     if _is_world_mercator(crs):
-        raise CRSError(
-            f"{crs_label(crs)} ({crs.name}) stretches lengths away from the equator: its metres "
-            f"are not metres on the ground; {remedy}"
+        raise _unmetric(
+            f"{label} stretches lengths away from the equator: its metres are not metres on the "
+            f"ground"
         )
     return crs
+
+
+def _unmetric(*why: Part) -> CRSError:
+    zone = InPython(", for example Grid.around(lon, lat, ...).crs, the UTM zone")
+    return CRSError(*why, "; use a projected one", zone, argument="crs")
 
 
 def _is_world_mercator(crs: CRS) -> bool:
@@ -237,15 +247,16 @@ def _is_world_mercator(crs: CRS) -> bool:
 def _microseconds(gap: Any) -> int:
     import pandas as pd
 
+    given = Argument("gap", repr(gap))
     remedy = "write a time with its unit, for example '20min' or '1h'"
     if isinstance(gap, int | float):
-        raise InputTypeError(f"gap={gap!r} has no unit: {remedy}")
+        raise InputTypeError(given, f" has no unit: {remedy}")
     try:
         pause = pd.Timedelta(gap)
     except (ValueError, TypeError):
-        raise InputError(f"gap={gap!r} is not a time: {remedy}") from None
+        raise InputError(given, f" is not a time: {remedy}") from None
     if pd.isna(pause) or pause <= pd.Timedelta(0):
-        raise InputError(f"gap={gap!r} must be longer than 0: {remedy}")
+        raise InputError(given, f" must be longer than 0: {remedy}")
     return int(pause / pd.Timedelta(microseconds=1))
 
 
@@ -255,8 +266,9 @@ def _read_table(fixes: Any, recipe: _Recipe) -> _Table:
 
     if not isinstance(fixes, pd.DataFrame):
         raise InputTypeError(
-            f"fixes must be a pandas DataFrame or a GeoDataFrame of points, got "
-            f"{type(fixes).__name__}: convert it, for example with to_pandas()"
+            Argument("fixes"),
+            f" must be a pandas DataFrame or a GeoDataFrame of points, got "
+            f"{type(fixes).__name__}: convert it, for example with to_pandas()",
         )
     users = _column(fixes, recipe.user_id, "user_id")
     when = None if recipe.gap is None else microseconds_of(_column(fixes, recipe.time, "time"))
@@ -279,7 +291,7 @@ def _no_fixes(recipe: _Recipe) -> _Table:
 
 def _column(fixes: pd.DataFrame, name: Any, argument: str) -> pd.Series[Any]:
     if not isinstance(name, str):
-        raise InputTypeError(f"{argument} must name a column, got {name!r}")
+        raise InputTypeError(Argument(argument), f" must name a column, got {name!r}")
     one_column(name, list(fixes.columns), argument, each_row=False)
     return fixes[name]
 
@@ -290,9 +302,13 @@ def _points(fixes: geopandas.GeoDataFrame) -> tuple[Floats, Floats, CRS]:
     try:
         geometry = fixes.geometry
     except AttributeError:
-        raise InputError("fixes has no active geometry: call set_geometry first") from None
+        raise InputError(
+            Argument("fixes"), " has no active geometry: call set_geometry first"
+        ) from None
     if geometry.crs is None:
-        raise CRSError("fixes has no CRS: call set_crs, for example set_crs(4326) for lon/lat")
+        raise CRSError(
+            Argument("fixes"), " has no CRS: call set_crs, for example set_crs(4326) for lon/lat"
+        )
     kinds = shapely.get_type_id(geometry.array)
     x, y = np.full((2, len(kinds)), np.nan)
     points = (kinds == 0) & ~shapely.is_empty(geometry.array)

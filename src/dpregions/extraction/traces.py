@@ -13,11 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from dpregions.errors import InputError, InputTypeError
+from dpregions.choices import TraceFormat as TraceFormat
+from dpregions.errors import Argument, InputError, InputTypeError
 from dpregions.extraction.fixes import on_the_globe
 from dpregions.intake.ids import plain_text
 from dpregions.intake.sources import csv_blocks
@@ -35,7 +36,6 @@ from dpregions.intake.sources.tables import (
 if TYPE_CHECKING:
     import pandas as pd
 
-TraceFormat: TypeAlias = Literal["auto", "tdrive", "geolife", "cabspotting", "table"]
 
 BATCH_FIXES = 1_000_000
 """Fixes after which a batch is handed on, completed to whole users."""
@@ -159,17 +159,21 @@ def read_fixes(
     takes batches, each keeping its share of the users.
     """
     if format not in get_args(TraceFormat):
-        raise InputError(f"format={format!r} is unknown: use one of {get_args(TraceFormat)}")
+        known = get_args(TraceFormat)
+        raise InputError(Argument("format", repr(format)), f" is unknown: use one of {known}")
     if isinstance(paths, str | Path):
         paths = [paths]
     given = [Path(path) for path in paths]
     if not given:
-        raise InputError("no paths: give a file or a folder of fixes")
+        raise InputError("no paths: give a file or a folder of fixes", argument="paths")
     if isinstance(batch_fixes, bool) or not isinstance(batch_fixes, int) or batch_fixes < 1:
-        raise InputError(f"batch_fixes must be a whole number of at least 1, got {batch_fixes!r}")
+        raise InputError(
+            Argument("batch_fixes"), f" must be a whole number of at least 1, got {batch_fixes!r}"
+        )
     columns = {"user_id": user_id, "lon": lon, "lat": lat, "t": time}
     if not all(isinstance(name, str) for name in columns.values()):
-        raise InputTypeError(f"user_id, lon, lat and time must name columns, got {columns}")
+        names = "user_id, lon, lat and time"
+        raise InputTypeError(f"{names} must name columns, got {columns}", argument="user_id")
     files, kind = _files(given, format)
     return FixReader(files, kind, columns, batch_fixes, progress)
 
@@ -342,17 +346,20 @@ def _files(given: list[Path], format: TraceFormat) -> tuple[list[Path], str]:
         elif path.is_file():
             found[path] = None
         else:
-            raise InputError(f"no such file or folder: {path}")
+            raise InputError(f"no such file or folder: {path}", argument="paths")
     kinds = {_format_of(path, format) for path in found}
     if not found or None in kinds:
         raise InputError(
-            f"no fixes found in {', '.join(map(str, given))} (format={format!r}): T-Drive and "
-            f"Cabspotting are .txt, GeoLife .plt, tables .parquet or .csv"
+            f"no fixes found in {', '.join(map(str, given))} (",
+            Argument("format", repr(format)),
+            "): T-Drive and Cabspotting are .txt, GeoLife .plt, tables .parquet or .csv",
+            argument="paths",
         )
     if len(kinds) > 1:
         raise InputError(
             f"files of several formats ({', '.join(sorted(map(str, kinds)))}): read them one by "
-            f"one, or state the format"
+            f"one, or state the format",
+            argument="format",
         )
     return list(found), str(kinds.pop())
 

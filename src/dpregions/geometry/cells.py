@@ -24,7 +24,9 @@ from dpregions.errors import (
     ApproximateCountWarning,
     InputTypeError,
     OutsideAreaWarning,
+    Part,
     QueryError,
+    QueryNumber,
 )
 from dpregions.geometry.doubled import SignedTable
 from dpregions.geometry.grid import Grid
@@ -177,11 +179,9 @@ def _warn(selection: Selection, grid: Grid, bare: bool) -> None:
     which = "the query lies" if n == 1 else f"{outside} of {n} queries lie"
     if outside:
         bounds = selection.bounds if bare and outside == n else None
-        remedy = "" if bounds is None else degrees_remedy(grid.crs, bounds)
-        warn_outside(
-            f"{which} wholly outside the grid's area (or empty): 0 counted there{remedy}",
-            stacklevel=4,
-        )
+        remedy: tuple[Part, ...] = () if bounds is None else degrees_remedy(grid.crs, bounds)
+        found = f"{which} wholly outside the grid's area (or empty): 0 counted there"
+        warn_outside(found, *remedy, stacklevel=4)
     if selection.masks:
         rough = len(selection.masks)
         which = "the query touches" if n == 1 else f"{rough} of {n} queries touch"
@@ -193,9 +193,9 @@ def _warn(selection: Selection, grid: Grid, bare: bool) -> None:
         )
 
 
-def warn_outside(message: str, stacklevel: int) -> None:
+def warn_outside(*parts: Part, stacklevel: int) -> None:
     """Warn that a query counts 0 because it lies outside the area."""
-    warnings.warn(message, OutsideAreaWarning, stacklevel=stacklevel + 1)
+    warnings.warn(OutsideAreaWarning(*parts), stacklevel=stacklevel + 1)
 
 
 def checked_rectangle(*bounds: Any) -> tuple[float, float, float, float]:
@@ -214,13 +214,14 @@ def check_rectangle(xmin: float, ymin: float, xmax: float, ymax: float) -> None:
         _refuse_rectangle((xmin, ymin, xmax, ymax), "the query")
 
 
-def _refuse_rectangle(bounds: Any, which: str) -> None:
+def _refuse_rectangle(bounds: Any, which: Part) -> None:
     named = ", ".join(f"{n}={v}" for n, v in zip(_BOUNDS, bounds, strict=True))
     if not all(-math.inf < v < math.inf for v in bounds):
-        raise QueryError(f"{which} has a bound that is not finite: {named}")
+        raise QueryError(which, f" has a bound that is not finite: {named}")
     raise QueryError(
-        f"{which} is reversed: {named}; give xmin <= xmax and ymin <= ymax "
-        f"(a window across the antimeridian: as two queries)"
+        which,
+        f" is reversed: {named}; give xmin <= xmax and ymin <= ymax "
+        f"(a window across the antimeridian: as two queries)",
     )
 
 
@@ -236,7 +237,7 @@ def _select_rectangles(grid: Grid, query: tuple[Any, ...], crs: Any) -> Selectio
     bad = ~np.isfinite(flat).all(axis=0) | (flat[0] > flat[2]) | (flat[1] > flat[3])
     if bad.any():
         i = int(np.flatnonzero(bad)[0])
-        _refuse_rectangle(flat[:, i].tolist(), f"query {i}" if shape else "the query")
+        _refuse_rectangle(flat[:, i].tolist(), QueryNumber(i) if shape else "the query")
     source = _query_crs(None, crs, grid, bare=True)
     if source is not None:
         import shapely
@@ -283,7 +284,7 @@ def _query_crs(carried: CRS | None, stated: Any, grid: Grid, *, bare: bool) -> C
         carried, bare = one_crs(carried, read_crs(stated), "the queries"), False
     if bare:
         return None
-    match_crs(carried, grid, "the queries", "set theirs, queries.set_crs(...), or give crs=")
+    match_crs(carried, grid, "queries")
     if carried is None or grid.crs is None or same_crs(carried, grid.crs):
         return None
     return carried

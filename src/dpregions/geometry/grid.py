@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from dpregions.crs import crs_label, projected_crs, utm_zone
-from dpregions.errors import DPRegionsWarning, GridError, InputError, InputTypeError
+from dpregions.errors import Argument, DPRegionsWarning, GridError, InputError, InputTypeError
 from dpregions.geometry.lattice import LATTICE_BITS, REACH, STEPS, axis_range, axis_ranges, steps
 from dpregions.lengths import exact, positive_length, quotient
 from dpregions.memory import COUNT, refuse_beyond
@@ -120,19 +120,25 @@ class Grid:
         if not -180 <= lon <= 180 or not -90 <= lat <= 90:
             raise GridError(
                 f"lon={lon}, lat={lat} is no place on Earth: lon must be within -180..180 and "
-                f"lat within -90..90 (are the two swapped?)"
+                f"lat within -90..90 (are the two swapped?)",
+                argument="lon" if not -180 <= lon <= 180 else "lat",
             )
         crs = projected_crs(utm_zone(lon, lat) if crs is None else crs)
         cell = positive_length(cell_size, name="cell_size", crs=crs)
         whole = positive_length(side, name="side", crs=crs)
         if cell > whole:
             raise GridError(
-                f"cell_size={cell_size!r} is larger than the area, side={side!r}: use smaller cells"
+                Argument("cell_size", repr(cell_size)),
+                " is larger than the area, ",
+                Argument("side", repr(side)),
+                ": use smaller cells",
             )
         n = math.ceil(quotient(whole, cell))
         x, y = Transformer.from_crs(4326, crs, always_xy=True).transform(lon, lat)
         if not (math.isfinite(x) and math.isfinite(y)):
-            raise GridError(f"lon={lon}, lat={lat} cannot be projected to {crs.name}")
+            raise GridError(
+                f"lon={lon}, lat={lat} cannot be projected to {crs.name}", argument="crs"
+            )
         # Corners on a binary millimetre: lines are then exact for every whole cell size.
         half = float(n * cell / 2)
         xmin, ymin = (round((centre - half) * 1024) / 1024 for centre in (x, y))
@@ -178,17 +184,26 @@ class Grid:
         bounds = {"xmin": xmin, "ymin": ymin, "xmax": xmax, "ymax": ymax}
         x0, y0, x1, y1 = (exact(_finite(name, value)) for name, value in bounds.items())
         if x1 <= x0 or y1 <= y0:
-            raise GridError(f"bounds {bounds} have no area: xmax > xmin and ymax > ymin needed")
+            raise GridError(
+                f"bounds {bounds} have no area: xmax > xmin and ymax > ymin needed",
+                argument="xmax" if x1 <= x0 else "ymax",
+            )
         height, width = y1 - y0, x1 - x0
         if cell_size is not None:
             if n_rows is not None or n_cols is not None:
-                raise GridError("give cell_size, or n_rows and n_cols, not both")
+                raise GridError(
+                    *("give ", Argument("cell_size"), ", or ", Argument("n_rows"), " and "),
+                    *(Argument("n_cols"), ", not both"),
+                )
             cell = positive_length(cell_size, name="cell_size", crs=crs)
             n_rows, n_cols = (math.ceil(quotient(side, cell)) for side in (height, width))
         elif n_rows is not None and n_cols is not None:
             cell = _square(height, width, n_rows, n_cols)
         else:
-            raise GridError("the size of cells is missing: give cell_size, or n_rows and n_cols")
+            raise GridError(
+                *("the size of cells is missing: give ", Argument("cell_size"), ", or "),
+                *(Argument("n_rows"), " and ", Argument("n_cols")),
+            )
         return cls(xmin, ymin, cell, n_rows, n_cols, crs=crs)
 
     def _refuse_absurd(self) -> None:
@@ -198,13 +213,14 @@ class Grid:
         size = self.cell_size  # text such as "1e-400m" is positive, and 0 as a float
         if not (size > 0 and math.isfinite(REACH * size) and math.isfinite(STEPS / size)):
             raise GridError(
-                f"cell_size={self.cell_size} leaves no room for coordinates in floating point: "
-                f"use another unit of length"
+                Argument("cell_size", str(size)),
+                " leaves no room for coordinates in floating point: use another unit of length",
             )
         if self.cell_size < 4 * math.ulp(far):
             raise GridError(
-                f"cell_size={self.cell_size} is too small beside coordinates up to {far}: "
-                f"neighbouring lines fall together; use larger cells or a nearer origin"
+                Argument("cell_size", str(size)),
+                f" is too small beside coordinates up to {far}: neighbouring lines fall together; "
+                f"use larger cells or a nearer origin",
             )
         refuse_beyond(
             COUNT * self.n_components, f"counting on {size_in_words(self)}", error=GridError
@@ -353,7 +369,7 @@ class Grid:
         try:
             fields = json.loads(text)
         except (json.JSONDecodeError, TypeError) as error:
-            raise GridError(f"this is not a grid's JSON: {error}") from None
+            raise GridError(f"this is not a grid's JSON: {error}", argument="text") from None
         if not isinstance(fields, dict) or fields.get("dpregions") != "grid":
             raise GridError('this is not a grid\'s JSON: no field "dpregions": "grid"')
         if fields.get("version") != 1:
@@ -381,7 +397,9 @@ class Grid:
         import shapely
 
         if kind not in ("faces", "edges", "vertices"):
-            raise InputError(f"kind={kind!r} is unknown: use 'faces', 'edges' or 'vertices'")
+            raise InputError(
+                Argument("kind", repr(kind)), " is unknown: use 'faces', 'edges' or 'vertices'"
+            )
         i, j = np.indices(self.doubled_shape).reshape(2, -1)
         wanted = {"faces": 0, "edges": 1, "vertices": 2}[kind]
         i, j = (index[(i % 2) + (j % 2) == wanted] for index in (i, j))
@@ -413,7 +431,8 @@ def check_grid(grid: object) -> None:
     """Refuse what is no `Grid`, where one is needed."""
     if not isinstance(grid, Grid):
         raise InputTypeError(
-            f"grid must be a Grid, got {type(grid).__name__}: the order is (regions, grid, ...)"
+            Argument("grid"),
+            f" must be a Grid, got {type(grid).__name__}: the order is (regions, grid, ...)",
         )
 
 
@@ -441,20 +460,22 @@ def _finite(name: str, value: object) -> float:
     try:
         number = float(value)  # type: ignore[arg-type]
     except OverflowError:
-        raise GridError(f"{name} is beyond the largest number: use a smaller one") from None
+        raise GridError(
+            Argument(name), " is beyond the largest number: use a smaller one"
+        ) from None
     except (TypeError, ValueError):
-        raise InputTypeError(f"{name} must be a number, got {value!r}") from None
+        raise InputTypeError(Argument(name), f" must be a number, got {value!r}") from None
     if not math.isfinite(number):
-        raise GridError(f"{name} must be finite, got {number}")
+        raise GridError(Argument(name), f" must be finite, got {number}")
     return number
 
 
 def _whole(name: str, value: object) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise InputTypeError(f"{name} must be a whole number, got {value!r}")
+        raise InputTypeError(Argument(name), f" must be a whole number, got {value!r}")
     number = value.__index__()
     if number < 1:
-        raise GridError(f"{name} must be at least 1, got {number}")
+        raise GridError(Argument(name), f" must be at least 1, got {number}")
     if number >= 1 << 53:
-        raise GridError(f"{name} must be below 2**53: use larger cells or a smaller area")
+        raise GridError(Argument(name), " must be below 2**53: use larger cells or a smaller area")
     return int(number)

@@ -8,19 +8,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpregions.errors import InputError
+from dpregions.choices import Oversize as Oversize
+from dpregions.errors import Argument, InputError
 from dpregions.geometry.lattice import REACH, STEPS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dpregions.geometry.grid import Grid
-
-Oversize = Literal["shrink", "drop"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,9 @@ class Bound:
 def check_oversize(oversize: object) -> None:
     """Refuse an unknown way with regions that are too long."""
     if oversize not in ("shrink", "drop"):
-        raise InputError(f"oversize={oversize!r} is unknown: use 'shrink' or 'drop'")
+        raise InputError(
+            Argument("oversize", repr(oversize)), " is unknown: use 'shrink' or 'drop'"
+        )
 
 
 @dataclass(frozen=True, repr=False)

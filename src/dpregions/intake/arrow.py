@@ -12,7 +12,13 @@ from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from dpregions.crs import crs_label, read_crs
-from dpregions.errors import InputError, InputTypeError, SourceError
+from dpregions.errors import (
+    Argument,
+    DPRegionsWarning,
+    InputError,
+    InputTypeError,
+    SourceError,
+)
 from dpregions.intake.ids import one_column
 from dpregions.intake.units import UNIT_ATTRIBUTE
 
@@ -64,7 +70,7 @@ class RegionStream:
         self.schema = pa.schema([*(f for f in schema if f.name != "geometry"), geometry])
         self.crs = crs
         self.attrs = {} if unit is None else {UNIT_ATTRIBUTE: unit}
-        self.note: str | None = None
+        self.note: DPRegionsWarning | None = None
         # Rows of wrong fields in what was read so far: exact, so for the curator's check alone.
         self.skipped_rows: Callable[[], int] = lambda: 0
         self._batches = batches
@@ -233,7 +239,10 @@ def geometry_field(schema: pyarrow.Schema, wanted: str | None = None) -> tuple[s
     marked = [field.name for field in schema if _extension(field)]
     known = wanted or (primary if primary in schema.names else None)
     if known is None and len(marked) > 1:
-        raise InputError(f"several geometries: choose one by geometry=, of {', '.join(marked)}")
+        choices = ", ".join(marked)
+        raise InputError(
+            "several geometries: choose one by ", Argument("geometry", ""), f", of {choices}"
+        )
     name = known or next(iter(marked), primary) or _unmarked(schema)
     one_column(name, schema.names, "geometry")
     field = schema.field(name)
@@ -243,7 +252,9 @@ def geometry_field(schema: pyarrow.Schema, wanted: str | None = None) -> tuple[s
     if crs is None and name in columns:
         crs = _geoparquet_crs(columns[name], name)
     elif not _extension(field) and not is_binary(field.type):
-        raise InputTypeError(f"geometry={name!r} holds {field.type}, which is no WKB")
+        raise InputTypeError(
+            Argument("geometry", repr(name)), f" holds {field.type}, which is no WKB"
+        )
     return name, None if crs is None else read_crs(crs)
 
 

@@ -22,11 +22,14 @@ from uuid import UUID
 
 import numpy as np
 
-from dpregions.errors import InputError, InputTypeError, printable
+from dpregions.errors import Argument, InputError, InputTypeError, InPython, Part, printable
 
 if TYPE_CHECKING:
     import pyarrow
     from numpy.typing import NDArray
+
+EACH_ROW = Argument("user_id", "None")
+"""The remedy where there are no users: each row is its own."""
 
 _NUMBER = re.compile(r"([+-]?)([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]+))?", re.ASCII)
 _PLAIN_DIGITS = 40
@@ -192,15 +195,18 @@ def user_numbers(user_id: Any, columns: list[Any] | None, column: Any) -> NDArra
         return None
     names = user_id if isinstance(user_id, IdColumns) else [user_id]
     if not isinstance(user_id, str | IdColumns):
-        return _codes(_given(user_id), "user_id holds")
+        return _codes(_given(user_id), Argument("user_id"))
     if columns is None:
         raise InputError(
-            f"user_id={user_id!r} names a column, but these regions have no columns: pass an "
-            f"array of ids, or user_id=None if each row is its own user"
+            Argument("user_id", repr(user_id)),
+            " names a column, but these regions have no columns: ",
+            InPython("pass an array of ids, or "),
+            *("use ", EACH_ROW, " if each row is its own user"),
         )
     for name in names:
         one_column(name, columns, "user_id")
-    return _joint_codes([_codes(column(name), f"user_id={name!r} holds") for name in names])
+    given = {name: Argument("user_id", repr(name)) for name in names}
+    return _joint_codes([_codes(column(name), given[name]) for name in names])
 
 
 def one_column(
@@ -228,20 +234,22 @@ def one_column(
     times = list(columns).count(name)
     if times == 1:
         return
+    given = Argument(argument, repr(name))
     if times > 1:
-        raise InputError(f"{argument}={name!r} names several columns{of}: rename all but one")
+        raise InputError(given, f" names several columns{of}: rename all but one")
     if why is None and all(isinstance(column, str) for column in columns):
         why = f"there are {printable(', '.join(columns)) or 'none'}."
     # Names that are not text may be a row read as one, which is secret.
     why = why or "the names there are not text."
+    remedy: tuple[Part, ...] = ()
     if each_row and argument == "user_id":
-        why += " Use user_id=None if each row is its own user"
-    raise InputError(f"{argument}={name!r} is no column{of}: {why}")
+        remedy = (" Use ", EACH_ROW, " if each row is its own user")
+    raise InputError(given, f" is no column{of}: {why}", *remedy)
 
 
 def refuse_kind(name: str, kind: pyarrow.DataType) -> None:
     """Refuse a declared kind of column whose values are no ids, before a row is looked at."""
-    _refuse_arrow(kind, f"user_id={name!r} holds")
+    _refuse_arrow(kind, Argument("user_id", repr(name)))
 
 
 def _given(user_id: Any) -> Any:
@@ -257,15 +265,18 @@ def _given(user_id: Any) -> Any:
             return pa.array(user_id)
     if isinstance(user_id, bytes | dict | set | frozenset) or not hasattr(user_id, "__len__"):
         raise InputTypeError(
-            f"user_id must be a column name, an array of ids or None, got {type(user_id).__name__}"
+            Argument("user_id"),
+            f" must be a column name, an array of ids or None, got {type(user_id).__name__}",
         )
     if isinstance(user_id, np.ma.MaskedArray):
-        raise InputTypeError("user_id is a masked array: give a list, with None where no id is")
+        raise InputTypeError(
+            Argument("user_id"), " is a masked array: give a list, with None where no id is"
+        )
     ids = user_id if hasattr(user_id, "dtype") else _objects(user_id)
     if ids.ndim != 1:
         raise InputTypeError(
-            f"user_id must be one column of ids, got {type(user_id).__name__} of "
-            f"{ids.ndim} dimensions"
+            Argument("user_id"),
+            f" must be one column of ids, got {type(user_id).__name__} of {ids.ndim} dimensions",
         )
     return ids
 
@@ -290,46 +301,47 @@ def _joint_codes(codes: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     return joint
 
 
-def _codes(ids: Any, holds: str) -> NDArray[np.int64]:
+def _codes(ids: Any, given: Argument) -> NDArray[np.int64]:
     """Return a column's ids as numbers, equal for equal ids, -1 for none."""
     import pandas as pd
     import pyarrow as pa
 
     if isinstance(ids, pa.Array | pa.ChunkedArray):
-        return _arrow_codes(ids, holds)
+        return _arrow_codes(ids, given)
     if isinstance(ids, pd.arrays.NumpyExtensionArray):
         ids = ids.to_numpy()
     kind = ids.dtype
     if isinstance(kind, pd.CategoricalDtype):
-        categories = _codes(kind.categories.array, holds)
+        categories = _codes(kind.categories.array, given)
         return np.append(categories, -1)[np.asarray(pd.Series(ids).cat.codes)]
     if isinstance(kind, pd.ArrowDtype) or getattr(kind, "storage", "") == "pyarrow":
         stored: Any = pd.Series(ids).array
-        return _arrow_codes(pa.chunked_array(stored.__arrow_array__()), holds)
+        return _arrow_codes(pa.chunked_array(stored.__arrow_array__()), given)
     if isinstance(kind, np.dtype) and kind.kind in "biumM":
         return np.asarray(pd.factorize(np.asarray(ids))[0], np.int64)
     if pd.api.types.is_extension_array_dtype(kind) and not pd.api.types.is_string_dtype(kind):
         if pd.api.types.is_float_dtype(kind) or isinstance(kind, pd.IntervalDtype):
-            raise _no_ids(f"{holds} {kind}")
+            raise _no_ids(given, kind)
         return np.asarray(pd.factorize(ids)[0], np.int64)
     if isinstance(kind, np.dtype) and kind.kind not in "OUST":
-        raise _no_ids(f"{holds} {kind}")
+        raise _no_ids(given, kind)
     return _object_codes(np.asarray(ids, dtype=object))
 
 
-def _no_ids(what: str) -> InputTypeError:
+def _no_ids(given: Argument, kind: object) -> InputTypeError:
     return InputTypeError(
-        f"{what}, which cannot be ids: of numbers with fractions several users may pass for one, "
-        f"and other kinds have no one spelling. Make them whole numbers or text (in pandas Int64 "
-        f"or string, as a null among whole numbers makes them floats)"
+        given,
+        f" holds {kind}, which cannot be ids: of numbers with fractions several users may pass for "
+        f"one, and other kinds have no one spelling. Make them whole numbers or text (in pandas "
+        f"Int64 or string, as a null among whole numbers makes them floats)",
     )
 
 
-def _arrow_codes(column: Any, holds: str) -> NDArray[np.int64]:
+def _arrow_codes(column: Any, given: Argument) -> NDArray[np.int64]:
     """Return the ids of an Arrow column as numbers, chunk by chunk: nothing is put together."""
     import pyarrow as pa
 
-    _refuse_arrow(column.type, holds)
+    _refuse_arrow(column.type, given)
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     stored = pa.chunked_array([_stored(chunk) for chunk in chunks], _stored_type(column.type))
     if pa.types.is_null(stored.type) or stored.type == pa.binary(0):
@@ -378,7 +390,7 @@ def _is_bytes(kind: Any) -> bool:
     return str(kind) in names
 
 
-def _refuse_arrow(kind: Any, holds: str) -> None:
+def _refuse_arrow(kind: Any, given: Argument) -> None:
     """Refuse an Arrow type by what it is, never by what a row holds."""
     from pyarrow import types
 
@@ -389,7 +401,7 @@ def _refuse_arrow(kind: Any, holds: str) -> None:
     )
     fine = _is_bytes(stored) or any(check(stored) for check in checks)
     if not fine or types.is_interval(stored):
-        raise _no_ids(f"{holds} {stored}")
+        raise _no_ids(given, stored)
 
 
 def _object_codes(values: NDArray[np.object_]) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.crs import match_crs, one_crs, read_crs, reproject
-from dpregions.errors import InputError, InputTypeError
+from dpregions.errors import Argument, InputError, InputTypeError
 from dpregions.geometry.grid import Grid
 from dpregions.geometry.outlines import Bound, Outlines
 from dpregions.intake.arrow import (
@@ -120,7 +120,7 @@ def read_outlines(
         The most regions of a batch, by default `BATCH`.
     """
     source = foreseen(lambda: read_regions(regions, user_id=user_id, crs=crs), READING)
-    match_crs(source.crs, grid, "the regions", "set theirs, regions.set_crs(...), or give crs=")
+    match_crs(source.crs, grid, "regions")
     batches = foreseen_items(geometry_batches(source, grid, bound, batch), READING)
     return (
         partial(foreseen, partial(outlines_of, geometries, source.crs, grid, bound), READING)
@@ -172,7 +172,7 @@ def _one_row_a_user(
     from dpregions.geometry import kernel as _kernel
 
     if len(user) != len(table):
-        raise InputError("user_id and regions differ in length: give one id a region")
+        raise InputError(Argument("user_id"), " and regions differ in length: give one id a region")
     rows = np.flatnonzero(user >= 0)
     several = np.bincount(user[rows], minlength=1)[user[rows]] > 1
     shared = rows[several]

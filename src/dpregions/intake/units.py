@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpregions.errors import InputError, PrivacyError
-from dpregions.intake.ids import IdColumns, one_column
+from dpregions.errors import Argument, InputError, PrivacyError
+from dpregions.intake.ids import EACH_ROW, IdColumns, one_column
 from dpregions.privacy.budget import UNITS, Unit, one_of
 
 UNIT_ATTRIBUTE = "dpregions_unit"
@@ -19,6 +19,9 @@ UNIT_ATTRIBUTE = "dpregions_unit"
 
 TRAJECTORY = "trajectory"
 """The column of a trajectory's number, which counts within its user."""
+
+_RECORD = Argument("unit", "'record'")
+_TRAJECTORIES = Argument("unit", "'trajectory'")
 
 
 def stated_unit(metadata: Mapping[bytes, bytes] | None) -> str | None:
@@ -53,26 +56,30 @@ def protected(user_id: Any, unit: Unit | None, *, marked: str | None = None) -> 
     if user_id is None:
         if unit in ("user", "trajectory"):
             raise PrivacyError(
-                f"unit={unit!r} needs ids, as each {unit} counts once: name their column by "
-                f"user_id=, or protect rows with unit='record'"
+                Argument("unit", repr(unit)),
+                f" needs ids, as each {unit} counts once: name their column by ",
+                *(Argument("user_id", ""), ", or protect rows with ", _RECORD),
             )
         return None, "record"
     if unit == "record":
         raise PrivacyError(
-            "unit='record' counts each row by itself, but user_id is given: use user_id=None"
+            *(_RECORD, " counts each row by itself, but ", Argument("user_id")),
+            *(" is given: use ", EACH_ROW),
         )
     if unit == "trajectory" and isinstance(user_id, str) and user_id == TRAJECTORY:
         raise PrivacyError(
-            f"user_id={user_id!r} is a trajectory's number, which counts within its user: name the "
-            f"column of users, and both are read"
+            Argument("user_id", repr(user_id)),
+            " is a trajectory's number, which counts within its user: name the column of users, "
+            "and both are read",
         )
     if unit == "trajectory":
         return (IdColumns((user_id, TRAJECTORY)) if isinstance(user_id, str) else user_id), unit
     if marked == "trajectory":
         raise PrivacyError(
             "these regions are marked as one for each trajectory, so a release of them protects "
-            "a trajectory and not a user: say so by unit='trajectory'. To protect users, extract "
-            "one region for each user"
+            "a trajectory and not a user: say so by ",
+            _TRAJECTORIES,
+            ". To protect users, extract one region for each user",
         )
     return user_id, "user"
 
@@ -96,8 +103,8 @@ def id_columns(
     one_column(user_id, list(columns), "user_id")
     if unit == "trajectory" and TRAJECTORY not in columns:
         raise InputError(
-            f"unit='trajectory' needs a column {TRAJECTORY!r} beside {user_id!r}: there are "
-            f"{', '.join(columns)}"
+            _TRAJECTORIES,
+            f" needs a column {TRAJECTORY!r} beside {user_id!r}: there are {', '.join(columns)}",
         )
     if unit == "trajectory" or (marked == "trajectory" and TRAJECTORY in columns):
         one_column(TRAJECTORY, list(columns), "user_id")

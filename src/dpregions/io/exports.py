@@ -13,13 +13,21 @@ import tempfile
 import warnings
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from dpregions.atomic_files import PUBLIC, replacing
+from dpregions.choices import What as What
 from dpregions.crs import crs_label
-from dpregions.errors import CRSError, InputError, InputTypeError, MissingExtraError, OutputError
+from dpregions.errors import (
+    Argument,
+    CRSError,
+    InputError,
+    InputTypeError,
+    MissingExtraError,
+    OutputError,
+)
 from dpregions.geometry.grid import Kind
 from dpregions.releases.display import components_frame
 from dpregions.releases.published import Release
@@ -29,7 +37,6 @@ if TYPE_CHECKING:
 
     from dpregions.geometry.grid import Grid
 
-What = Literal["components", "faces", "edges", "vertices", "regions"]
 
 DRIVERS = {
     ".gpkg": "GPKG",
@@ -86,7 +93,8 @@ def export(release: Release, path: Path | str, what: What | None = None) -> What
     if not isinstance(release, Release):
         raise InputTypeError(
             f"only a Release can be exported, got {type(release).__name__}: an exact histogram "
-            f"is secret; dpregions.release(...) makes what may be published"
+            f"is secret; dpregions.release(...) makes what may be published",
+            argument="release",
         )
     path = Path(path)
     driver = _driver(path)
@@ -111,14 +119,15 @@ def written_crs(grid: Grid, path: Path | str) -> str:
 
 def _driver(path: Path) -> str:
     if path.is_dir():
-        raise InputError(f"{path} is a folder: give a file")
+        raise InputError(f"{path} is a folder: give a file", argument="path")
     if not path.absolute().parent.is_dir():
-        raise InputError(f"{path}: there is no folder {path.absolute().parent}")
+        raise InputError(f"{path}: there is no folder {path.absolute().parent}", argument="path")
     try:
         return DRIVERS[path.suffix.lower()]
     except KeyError:
         raise InputError(
-            f"{path}: the suffix {path.suffix!r} tells no format; use {', '.join(DRIVERS)}"
+            f"{path}: the suffix {path.suffix!r} tells no format; use {', '.join(DRIVERS)}",
+            argument="path",
         ) from None
 
 
@@ -126,11 +135,13 @@ def _wanted(what: What | None, driver: str) -> What:
     if what is None:
         return "faces" if driver == "COG" else "components"
     if what not in get_args(What):
-        raise InputError(f"what={what!r} is unknown: use {', '.join(map(repr, get_args(What)))}")
+        known = ", ".join(map(repr, get_args(What)))
+        raise InputError(Argument("what", repr(what)), f" is unknown: use {known}")
     if driver == "COG" and what != "faces":
         raise InputError(
             f"a GeoTIFF holds a number a cell, so it cannot hold {what}: export faces, or choose "
-            f".gpkg or .parquet"
+            f".gpkg or .parquet",
+            argument="what",
         )
     return what
 
@@ -138,10 +149,13 @@ def _wanted(what: What | None, driver: str) -> What:
 def _refuse_without_degrees(grid: Grid) -> None:
     remedy = "export to .gpkg, .parquet or .fgb, or make the release on a grid with a projected CRS"
     if grid.crs is None:
-        raise CRSError(f"GeoJSON is in WGS 84 degrees, and the grid has no CRS: {remedy}")
+        raise CRSError(
+            f"GeoJSON is in WGS 84 degrees, and the grid has no CRS: {remedy}", argument="path"
+        )
     if not grid.crs.is_projected:
         raise CRSError(
-            f"GeoJSON is in WGS 84 degrees, to which {crs_label(grid.crs)} does not lead: {remedy}"
+            f"GeoJSON is in WGS 84 degrees, to which {crs_label(grid.crs)} does not lead: {remedy}",
+            argument="path",
         )
 
 
@@ -161,7 +175,8 @@ def _write_geopackage(release: Release, what: What, path: Path) -> None:
     # SQLite would play another program's changes to the old file into the new one.
     if any(path.with_name(f"{path.name}-{side}").exists() for side in ("wal", "journal")):
         raise InputError(
-            f"{path} is open in another program: close it there, or choose another name"
+            f"{path} is open in another program: close it there, or choose another name",
+            argument="path",
         )
     layers = _layers(release, what)
     with (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dpregions.errors import InputError, InputTypeError, PrivacyError
+from dpregions.errors import Argument, InputError, InputTypeError, PrivacyError
 from dpregions.mechanisms.footprint.mechanism import Footprint
 from dpregions.mechanisms.paper.mechanism import Paper
 
@@ -20,16 +20,21 @@ def chosen(method: str | Mechanism, workload: Any = None) -> Mechanism:
     if not isinstance(method, str):
         if not callable(getattr(method, "prepare", None)):
             raise InputTypeError(
-                f"method must be a name or a mechanism, got {type(method).__name__}"
+                Argument("method"), f" must be a name or a mechanism, got {type(method).__name__}"
             )
         if workload is not None:
-            raise InputError("workload goes into the mechanism: Footprint(workload=...)")
+            raise InputError(
+                Argument("workload"), " goes into the mechanism: Footprint(workload=...)"
+            )
         return method
     if method not in MECHANISMS:
         known = " or ".join(map(repr, MECHANISMS))
-        raise PrivacyError(f"method={method!r} is unknown: use {known}")
+        raise PrivacyError(Argument("method", repr(method)), f" is unknown: use {known}")
     if workload is None:
         return MECHANISMS[method]()
     if method != Footprint.name:
-        raise InputError("workload is for method='footprint': the paper's has nothing to lay out")
+        raise InputError(
+            *(Argument("workload"), " is for ", Argument("method", "'footprint'")),
+            f": {method!r} has nothing to lay out",
+        )
     return Footprint(workload=workload)

@@ -1,7 +1,6 @@
 """The public parameters of a plan, read and refused: grids, queries, epsilons, a target.
 
-Every function takes the name that a complaint should use, so that the command line can speak
-of its options. Nothing here runs a mechanism.
+Nothing here runs a mechanism.
 """
 
 from __future__ import annotations
@@ -9,13 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from dpregions.errors import GridError, InputError, InputTypeError
+from dpregions.errors import Argument, GridError, InputError, InputTypeError
 from dpregions.geometry.grid import Grid
 from dpregions.lengths import metres_per_unit, positive_length, quotient
 from dpregions.privacy.budget import Budget
@@ -27,12 +25,7 @@ SAME_SIZE = 1.15
 """A query that whole cells enlarge by no more than this, in area, is answered as asked."""
 
 
-def square_grids(
-    side: float | str,
-    cell_sizes: Iterable[float | str],
-    *,
-    names: tuple[str, str] = ("side", "cell_sizes"),
-) -> list[Grid]:
+def square_grids(side: float | str, cell_sizes: Iterable[float | str]) -> list[Grid]:
     """Return grids of one square area whose place does not matter, one a cell size.
 
     Parameters
@@ -41,8 +34,6 @@ def square_grids(
         Of the area: metres, or text such as ``"20km"``.
     cell_sizes : iterable of float or str
         Likewise.
-    names : pair of str
-        What the two are called in an error message.
 
     Examples
     --------
@@ -50,24 +41,18 @@ def square_grids(
     [(20, 20), (10, 10)]
     """
     crs = _metric()
-    length = positive_length(side, name=names[0], crs=crs)
+    length = positive_length(side, name="side", crs=crs)
     grids = []
     for size in cell_sizes:
-        cell = positive_length(size, name=names[1], crs=crs)
-        refuse_large_cells(cell, length, size, side, names)
+        cell = positive_length(size, name="cell_sizes", crs=crs)
+        if cell > length:
+            raise GridError(
+                *(Argument("cell_sizes", repr(size)), " is larger than the area, "),
+                *(Argument("side", repr(side)), ": use smaller cells"),
+            )
         n = math.ceil(quotient(length, cell))
         grids.append(Grid(0.0, 0.0, cell, n, n, crs=crs))
     return grids
-
-
-def refuse_large_cells(
-    cell: Fraction, length: Fraction, size: object, side: object, names: tuple[str, str]
-) -> None:
-    """Refuse cells that are larger than the area."""
-    if cell > length:
-        raise GridError(
-            f"{names[1]} {size} is larger than the area ({names[0]} {side}): use smaller cells"
-        )
 
 
 def _metric() -> Any:
@@ -114,100 +99,114 @@ class Query:
         return cells is not None and math.prod(cells) <= SAME_SIZE * self.asked_cells(grid)
 
 
-def read_queries(queries: Iterable[Any], grids: Sequence[Grid], name: str) -> list[Query]:
+def read_queries(queries: Iterable[Any], grids: Sequence[Grid]) -> list[Query]:
     """Return sizes of queries, each once, none larger than the area."""
-    found = [_query(value, grids, name) for value in listed(queries, name)]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(_query(value, grids) for value in listed(queries, "queries")))
 
 
-def _query(value: Any, grids: Sequence[Grid], name: str) -> Query:
+def _query(value: Any, grids: Sequence[Grid]) -> Query:
+    given = Argument("queries", repr(value))
     if isinstance(value, str) and value.strip().endswith("%"):
-        share = _percent(value, name)
+        share = _percent(value, given)
         if not 0 < share <= 1:
-            raise InputError(f"{name} {value!r} must be above 0 % and at most 100 % of the area")
+            raise InputError(given, " must be above 0 % and at most 100 % of the area")
         return Query(f"{100 * share:.6g} %", share=share)
     for grid in grids:
-        n = math.ceil(grid.in_cells(value, name))
+        n = math.ceil(grid.in_cells(value, "queries"))
         if n > min(grid.shape):
             raise InputError(
-                f"{name} {value!r} is larger than the area, which is {shown_area(grid)}: ask "
-                f"for a smaller side, or for a share of the area such as 50%"
+                given,
+                f" is larger than the area, which is {shown_area(grid)}: ask for a smaller side, "
+                f"or for a share of the area such as 50%",
             )
-    return Query(shown_length(float(grids[0].length(value, name)), grids[0]), side=value)
+    return Query(shown_length(float(grids[0].length(value, "queries")), grids[0]), side=value)
 
 
-def read_grids(grids: Any, name: str) -> list[Grid]:
+def read_grids(grids: Any) -> list[Grid]:
     """Return the grids of one area, from fine to coarse; refuse grids of different areas."""
     found = [grids] if isinstance(grids, Grid) else list(grids) if _many(grids) else []
     if not found or not all(isinstance(grid, Grid) for grid in found):
         raise InputTypeError(
-            f"{name} must be a Grid or several of the same area, got {grids!r}: for example "
-            f"square_grids('20km', ['500m', '1km'])"
+            Argument("grids"),
+            f" must be a Grid or several of the same area, got {grids!r}: for example "
+            f"square_grids('20km', ['500m', '1km'])",
         )
     found = sorted(dict.fromkeys(found), key=lambda grid: grid.cell_size)
     coarsest = found[-1].cell_size
     for grid in found[1:]:
         gaps = [abs(a - b) for a, b in zip(grid.bounds, found[0].bounds, strict=True)]
         if (grid.crs != found[0].crs) or max(gaps) > coarsest:
-            raise GridError(f"{name} must be of one area, but {found[0]!r} and {grid!r} are not")
+            several = f" must be of one area, but {found[0]!r} and {grid!r} are not"
+            raise GridError(Argument("grids"), several)
     return found
 
 
-def read_bound(max_diameter: Any, grids: Sequence[Grid], name: str) -> str:
+def read_bound(max_diameter: Any, grids: Sequence[Grid]) -> str:
     """Return the label of a bound that fits into the area."""
     for grid in grids:
-        if grid.in_cells(max_diameter, name) > max(grid.shape):
+        if grid.in_cells(max_diameter, "max_diameter") > max(grid.shape):
             raise InputError(
-                f"{name} {max_diameter!r} is larger than the area, which is {shown_area(grid)}: "
-                f"choose one that fits into it"
+                Argument("max_diameter", repr(max_diameter)),
+                f" is larger than the area, which is {shown_area(grid)}: choose one that fits "
+                f"into it",
             )
-    return shown_length(float(grids[0].length(max_diameter, name)), grids[0])
+    return shown_length(float(grids[0].length(max_diameter, "max_diameter")), grids[0])
 
 
-def read_epsilons(epsilons: Any, name: str) -> list[Budget]:
+def read_epsilons(epsilons: Any) -> list[Budget]:
     """Return budgets, each once, from small to large."""
-    values = listed([epsilons] if isinstance(epsilons, Real | Budget) else epsilons, name)
+    values = listed([epsilons] if isinstance(epsilons, Real | Budget) else epsilons, "epsilons")
     found = []
     for value in values:
         try:
             found.append(Budget(_number(value)))
         except InputError:
             raise InputError(
-                f"{name} must be finite numbers greater than 0, such as 0.1 or 1, got {value!r}"
+                Argument("epsilons"),
+                f" must be finite numbers greater than 0, such as 0.1 or 1, got {value!r}",
             ) from None
     return sorted(dict.fromkeys(found), key=float)
 
 
-def read_regions_number(n_regions: Any, name: str) -> int:
+def read_regions_number(n_regions: Any) -> int:
     """Return about how many regions there are."""
     number = _number(n_regions)
     readable = isinstance(number, int | float | np.number) and not isinstance(number, bool)
     number = float(number) if readable and math.isfinite(number) else 0.0
     if not 1 <= number <= MOST_REGIONS:
         raise InputError(
-            f"{name} must be about how many regions there are, from 1 to {MOST_REGIONS:,}, got "
-            f"{n_regions!r}"
+            Argument("n_regions"),
+            f" must be about how many regions there are, from 1 to {MOST_REGIONS:,}, got "
+            f"{n_regions!r}",
         )
     return round(number)
 
 
-def read_target(target: Any, name: str) -> float:
+def read_target(target: Any) -> float:
     """Return the error aimed at, as a share: 0.05 or "5%"."""
-    number = _percent(target, name) if isinstance(target, str) else _number(target)
+    number = (
+        _percent(target, Argument("target", repr(target)))
+        if isinstance(target, str)
+        else _number(target)
+    )
     readable = isinstance(number, int | float | np.number) and not isinstance(number, bool)
     if not readable or not 0 < number < 1:
         raise InputError(
-            f"{name} must lie above 0 % and below 100 %, such as 5% (or 0.05), got {target!r}"
+            Argument("target"),
+            f" must lie above 0 % and below 100 %, such as 5% (or 0.05), got {target!r}",
         )
     return float(number)
 
 
-def read_methods(methods: Any, known: Iterable[str], name: str) -> list[str]:
+def read_methods(methods: Any, known: Iterable[str]) -> list[str]:
     """Return methods by name, each once."""
-    found = list(dict.fromkeys(listed([methods] if isinstance(methods, str) else methods, name)))
+    found = list(
+        dict.fromkeys(listed([methods] if isinstance(methods, str) else methods, "methods"))
+    )
     for method in found:
         if method not in known:
-            raise InputError(f"{name} {method!r} is unknown: use {' or '.join(known)}")
+            unknown = Argument("method", repr(method)), f" is unknown: use {' or '.join(known)}"
+            raise InputError(*unknown, argument="methods")
     return found
 
 
@@ -215,7 +214,7 @@ def listed(values: Any, name: str) -> list[Any]:
     """Return a list of one or more; refuse text, which would be read letter by letter."""
     found = list(values) if _many(values) else []
     if not found:
-        raise InputError(f"{name} needs one value or more, in a list, got {values!r}")
+        raise InputError(Argument(name), f" needs one value or more, in a list, got {values!r}")
     return found
 
 
@@ -231,13 +230,13 @@ def _number(value: Any) -> Any:
         return value
 
 
-def _percent(text: str, name: str) -> float:
+def _percent(text: str, given: Argument) -> float:
     """Return "5%" or "0.05" as 0.05."""
     bare = text.strip()
     try:
         return float(bare[:-1]) / 100 if bare.endswith("%") else float(bare)
     except ValueError:
-        raise InputError(f"{name} {text!r} is no percentage: write for example 5%") from None
+        raise InputError(given, " is no percentage: write for example 5%") from None
 
 
 def shown_length(length: float, grid: Grid) -> str:

@@ -170,18 +170,18 @@ def plan(
     (2, True)
     """
     asked = Asked(
-        grids=given.read_grids(grids, "grids"),
+        grids=given.read_grids(grids),
         max_diameter=max_diameter,
-        n_regions=given.read_regions_number(n_regions, "n_regions"),
-        methods=given.read_methods(methods, REHEARSED, "methods"),
+        n_regions=given.read_regions_number(n_regions),
+        methods=given.read_methods(methods, REHEARSED),
         neighbours=neighbours,
     )
     one_of(neighbours, NEIGHBOURS, "neighbours")
-    bound = given.read_bound(max_diameter, asked.grids, "max_diameter")
-    budgets = given.read_epsilons(epsilons, "epsilons")
+    bound = given.read_bound(max_diameter, asked.grids)
+    budgets = given.read_epsilons(epsilons)
     warn_large(budgets, stacklevel=2)
-    sizes = given.read_queries(queries, asked.grids, "queries")
-    aim = None if target is None else given.read_target(target, "target")
+    sizes = given.read_queries(queries, asked.grids)
+    aim = None if target is None else given.read_target(target)
     # The search for a recommendation takes about as long again as the table.
     share = 1.0 if aim is None else 0.5
     outcomes = asked.rehearse(sizes, budgets, part_of(progress, 0.0, share))

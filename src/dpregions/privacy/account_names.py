@@ -27,14 +27,17 @@ _INVISIBLE = frozenset(map(chr, _UNSEEN))
 def account_name(text: object) -> str:
     """Return a data set's name as a ledger writes it, or refuse what cannot be one."""
     if not isinstance(text, str):
-        raise InputTypeError(f"a data set's name is text, got {type(text).__name__}")
+        raise InputTypeError(
+            f"a data set's name is text, got {type(text).__name__}", argument="dataset"
+        )
     name = unicodedata.normalize("NFC", text)
     plain = name.isprintable() and "/" not in name and name == name.strip()
     if not (plain and 0 < len(name) <= LONGEST and _is_visible(name)):
         # In ASCII, so that what is invisible in it shows.
         raise InputError(
             f"{text!a} is no name for a data set: give 1 to {LONGEST} printable characters "
-            f"without a slash, no space at either end, and none that is invisible"
+            f"without a slash, no space at either end, and none that is invisible",
+            argument="dataset",
         )
     return name
 

@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational, Real
-from typing import Literal, TypeAlias, get_args
+from typing import TypeAlias, get_args
 
 import numpy as np
 
-from dpregions.errors import PrivacyError, SettingWarning
+from dpregions.choices import Neighbours as Neighbours
+from dpregions.choices import Unit as Unit
+from dpregions.errors import Argument, PrivacyError, SettingWarning
 from dpregions.lengths import exact
 
-Neighbours: TypeAlias = Literal["add-remove", "replace-one"]
-Unit: TypeAlias = Literal["user", "record", "trajectory"]
 BudgetLike: TypeAlias = "Budget | Fraction | Decimal | float"
 
 NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
@@ -87,8 +87,11 @@ class Budget:
         composition, also when a later step looks at what an earlier one gave out).
         """
         if not weights:
-            raise PrivacyError("A budget is split by one weight or more, for example split(1, 3).")
-        parts = [positive(weight, "A weight of a split") for weight in weights]
+            raise PrivacyError(
+                "A budget is split by one weight or more, for example split(1, 3).",
+                argument="weights",
+            )
+        parts = [positive(weight, "weights") for weight in weights]
         return tuple(Budget(self.epsilon * part / sum(parts)) for part in parts)
 
 
@@ -96,10 +99,13 @@ def warn_large(budgets: Iterable[Budget], stacklevel: int) -> None:
     """Warn of epsilons that protect next to nothing."""
     if large := [str(budget) for budget in budgets if budget.epsilon > LARGE_EPSILON]:
         warnings.warn(
-            f"epsilon {', '.join(large)} protects next to nothing: above {LARGE_EPSILON}, the odds "
-            f"of a guess about one person may grow more than {math.exp(LARGE_EPSILON) / 1e6:.0f} "
-            f"million times. Choose a smaller one, such as 1",
-            SettingWarning,
+            SettingWarning(
+                f"epsilon {', '.join(large)} protects next to nothing: above {LARGE_EPSILON}, the "
+                f"odds of a guess about one person may grow more than "
+                f"{math.exp(LARGE_EPSILON) / 1e6:.0f} million times. Choose a smaller one, such as "
+                f"1",
+                argument="epsilon",
+            ),
             stacklevel=stacklevel + 1,
         )
 
@@ -160,7 +166,7 @@ def whole_number(value: int, name: str) -> int:
     except TypeError:
         number = 0
     if number < 1 or isinstance(value, bool | np.bool_):
-        raise PrivacyError(f"{name} must be a whole number of 1 or more, got {value!r}.")
+        raise PrivacyError(Argument(name), f" must be a whole number of 1 or more, got {value!r}.")
     return number
 
 
@@ -168,30 +174,34 @@ def one_of(value: str, options: tuple[str, ...], name: str) -> None:
     """Refuse a value that is none of the options, and name them."""
     if value not in options:
         quoted = " or ".join(repr(option) for option in options)
-        raise PrivacyError(f"{name} must be {quoted}, got {value!r}.")
+        raise PrivacyError(Argument(name), f" must be {quoted}, got {value!r}.")
 
 
 def positive(value: object, name: str) -> Fraction:
     """Return a number above 0 as the fraction it is written as; refuse everything else."""
+    argument = Argument(name)
     if value is None:
-        raise PrivacyError(f"{name} is missing: give a number greater than 0.")
+        raise PrivacyError(argument, " is missing: give a number greater than 0.")
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise PrivacyError(
-            f"{name} must be a number greater than 0, got {value!r} of type {type(value).__name__}."
+            argument,
+            f" must be a number greater than 0, got {value!r} of type {type(value).__name__}.",
         )
     if not isinstance(value, Rational) and not math.isfinite(value):
-        raise PrivacyError(f"{name} must be finite, got {value!r}: give a number above 0.")
+        raise PrivacyError(argument, f" must be finite, got {value!r}: give a number above 0.")
     number = Fraction(value) if isinstance(value, Decimal) else exact(value)
     if number <= 0:
-        raise PrivacyError(f"{name} must be greater than 0, got {short_text(number)}.")
+        raise PrivacyError(argument, f" must be greater than 0, got {short_text(number)}.")
     if not _SMALLEST <= number <= 1 / _SMALLEST:
-        raise PrivacyError(f"{name} must lie between 1e-300 and 1e300.")
+        raise PrivacyError(argument, " must lie between 1e-300 and 1e300.")
     return number
 
 
 def _refuse_longer(epsilon: Fraction, digits: int) -> None:
     if max(epsilon.numerator, epsilon.denominator) >= 10**digits:
-        raise PrivacyError(f"epsilon is a fraction of more than {digits} digits: round it down.")
+        raise PrivacyError(
+            Argument("epsilon"), f" is a fraction of more than {digits} digits: round it down."
+        )
 
 
 def short_text(value: Fraction) -> str:

@@ -17,7 +17,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpregions.errors import PrivacyError
+from dpregions.errors import Argument, PrivacyError
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -123,7 +123,8 @@ def sum_half_width(
     if confidence > 1 - SMALLEST_FAILURE:
         raise PrivacyError(
             f"A confidence of {confidence!r} is too close to 1 for an interval: "
-            f"give at most 1 - {SMALLEST_FAILURE:g}."
+            f"give at most 1 - {SMALLEST_FAILURE:g}.",
+            argument="confidence",
         )
     distinct, where = np.unique(_checked_counts(n_terms), return_inverse=True)
     widths = np.empty(distinct.shape, dtype=np.int64)
@@ -139,8 +140,8 @@ def checked_confidence(confidence: object) -> float:
     value = float(confidence) if isinstance(confidence, Real) else math.nan
     if not 0 < value < 1:
         raise PrivacyError(
-            f"confidence must lie strictly between 0 and 1, got {confidence!r}: "
-            "write 0.95 for 95 percent."
+            Argument("confidence"),
+            f" must lie strictly between 0 and 1, got {confidence!r}: write 0.95 for 95 percent.",
         )
     return value
 

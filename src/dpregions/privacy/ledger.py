@@ -123,7 +123,7 @@ class Ledger:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         if not isinstance(path, str | os.PathLike):
-            raise InputTypeError(f"a ledger is a path, got {type(path).__name__}")
+            raise InputTypeError(f"a ledger is a path, got {type(path).__name__}", argument="path")
         self.path = Path(path)
 
     def __repr__(self) -> str:
@@ -171,7 +171,8 @@ class Ledger:
             if budget.epsilon < account.spent:
                 raise OverBudgetError(
                     f"data set {dataset!r} has spent epsilon {short_text(account.spent)} already: "
-                    f"its total cannot become {budget}. Nothing spent can be taken back"
+                    f"its total cannot become {budget}. Nothing spent can be taken back",
+                    argument="total",
                 )
             _insert(db, account.dataset, "total", budget, "total changed")
 
@@ -233,12 +234,14 @@ class Ledger:
             if name == other:
                 raise LedgerError(
                     f"data set {name!r} is in the ledger {self.path} already: choose another "
-                    f"name, or change its total with 'dpregions budget set-total'"
+                    f"name, or change its total with 'dpregions budget set-total'",
+                    argument="dataset",
                 )
             if look_alike(name) == look_alike(other):
                 raise LedgerError(
                     f"data set {name!r} would look like {other!r}, which is in the ledger "
-                    f"{self.path} already: choose another name, or use that account"
+                    f"{self.path} already: choose another name, or use that account",
+                    argument="dataset",
                 )
 
     def _account(self, db: sqlite3.Connection, dataset: str) -> Account:
@@ -249,7 +252,8 @@ class Ledger:
             known = ", ".join(map(repr, _names(db)))
             raise LedgerError(
                 f"data set {name!r} is not in the ledger {self.path}: "
-                f"it has {known or 'none'}. Add one with 'dpregions budget create'"
+                f"it has {known or 'none'}. Add one with 'dpregions budget create'",
+                argument="dataset",
             )
         entries = tuple(_entries(db, name, self.path))
         totals = [entry.epsilon for entry in entries if entry.kind == "total"]
@@ -263,7 +267,7 @@ class Ledger:
             wanted = "SELECT 1 FROM entry WHERE number = ? AND dataset = ? AND kind = 'debit'"
             if db.execute(wanted, (number, account_name(parts["dataset"]))).fetchone():
                 return number
-        raise LedgerError(f"{entry!r} is no debit in the ledger {self.path}")
+        raise LedgerError(f"{entry!r} is no debit in the ledger {self.path}", argument="entry")
 
 
 class MeteredNoise:
@@ -345,19 +349,22 @@ def _refuse(account: Account, budget: Budget, promise: PrivacyUnit) -> None:
             f"data set {account.dataset!r} keeps account of unit {kept.unit!r}, neighbours "
             f"{kept.neighbours!r}; this release is for unit {promise.unit!r}, neighbours "
             f"{promise.neighbours!r}, and losses of different promises do not add up: release "
-            f"with the account's, or open another account with 'dpregions budget create'"
+            f"with the account's, or open another account with 'dpregions budget create'",
+            argument="unit" if promise.unit != kept.unit else "neighbours",
         )
     if budget.epsilon > account.remaining:
         raise OverBudgetError(
             f"over budget: data set {account.dataset!r} has a total epsilon of "
             f"{short_text(account.total)}, of which {short_text(account.spent)} is spent and "
             f"{short_text(account.remaining)} remains; {budget} was asked for: ask for less, "
-            f"or raise the total if you can answer for it ('dpregions budget set-total')"
+            f"or raise the total if you can answer for it ('dpregions budget set-total')",
+            argument="epsilon",
         )
     if (account.spent + budget.epsilon).denominator >= 10**MOST_SUM_DIGITS:
         raise LedgerError(
             f"with this epsilon, what data set {account.dataset!r} has spent would be a fraction "
-            f"of more than {MOST_SUM_DIGITS} digits: ask for a rounder one, such as 0.1 or 1"
+            f"of more than {MOST_SUM_DIGITS} digits: ask for a rounder one, such as 0.1 or 1",
+            argument="epsilon",
         )
 
 

@@ -90,7 +90,8 @@ def transaction(
         elif not path.exists():
             raise LedgerError(
                 f"there is no ledger at {path}: check the path, or make one with "
-                f"'dpregions budget create'"
+                f"'dpregions budget create'",
+                argument="path",
             )
         opened = sqlite3.connect(_address(path), uri=True, timeout=PATIENCE, isolation_level=None)
         # Closing rolls back what was not committed, whatever ended it.
@@ -149,11 +150,14 @@ def _check(connection: sqlite3.Connection, path: Path, new: bool) -> None:
     if not (application or version or connection.execute("SELECT 1 FROM sqlite_master").fetchone()):
         if not new:
             raise LedgerError(
-                f"{path} is empty, no ledger yet: make one with 'dpregions budget create'"
+                f"{path} is empty, no ledger yet: make one with 'dpregions budget create'",
+                argument="path",
             )
         _set_up(connection)
     elif application != APPLICATION:
-        raise LedgerError(f"{path} is an SQLite file, but no dpregions ledger: give another path")
+        raise LedgerError(
+            f"{path} is an SQLite file, but no dpregions ledger: give another path", argument="path"
+        )
     elif version != VERSION:
         remedy = (
             "open a new one with 'dpregions budget create', with what was left as the total"
@@ -162,7 +166,8 @@ def _check(connection: sqlite3.Connection, path: Path, new: bool) -> None:
         )
         raise LedgerError(
             f"{path} is a ledger of version {version}; this dpregions knows version {VERSION}: "
-            f"{remedy}"
+            f"{remedy}",
+            argument="path",
         )
     elif pragma("quick_check(1)") != "ok":
         raise _damaged(path)
@@ -186,7 +191,8 @@ def _refuse_altered(connection: sqlite3.Connection, path: Path) -> None:
         raise LedgerError(
             f"the ledger {path} was altered: its tables, its triggers or the numbers of its rows "
             f"are not as dpregions made them. Restore it from a copy, and count the debits made "
-            f"since"
+            f"since",
+            argument="path",
         )
 
 
@@ -220,11 +226,14 @@ def _in_our_words(path: Path) -> Iterator[None]:
         if code in _UNAVAILABLE:
             raise LedgerUnavailableError(f"the ledger {path}: {_UNAVAILABLE[code]}") from error
         if code == sqlite3.SQLITE_NOTADB:
-            raise LedgerError(f"{path} is no ledger: it is not an SQLite file") from error
+            raise LedgerError(
+                f"{path} is no ledger: it is not an SQLite file", argument="path"
+            ) from error
         raise _damaged(path) from error
 
 
 def _damaged(path: Path) -> LedgerError:
     return LedgerError(
-        f"the ledger {path} is damaged: restore it from a copy, and count the debits made since"
+        f"the ledger {path} is damaged: restore it from a copy, and count the debits made since",
+        argument="path",
     )

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpregions.errors import InputTypeError, PrivacyError
+from dpregions.errors import Argument, InputTypeError, PrivacyError
 from dpregions.memory import n_workers
 from dpregions.privacy.budget import Budget, BudgetLike, whole_number
 
@@ -54,8 +54,10 @@ def scale_for(epsilon: BudgetLike, sensitivity: int) -> float:
     if wanted > MAX_SCALE:
         raise PrivacyError(
             f"epsilon = {budget} at sensitivity {sensitivity} needs noise of scale "
-            f"{float(wanted):.3g}, which drowns any count: give a larger epsilon, a smaller "
-            "max_diameter or larger cells."
+            f"{float(wanted):.3g}, which drowns any count: give a larger epsilon, a smaller ",
+            Argument("max_diameter"),
+            " or larger cells.",
+            argument="epsilon",
         )
     scale = max(_float_at_least(wanted), MIN_SCALE)
     while _float_at_least(loss_of(scale, sensitivity)) > budget.epsilon:

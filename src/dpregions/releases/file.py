@@ -131,7 +131,7 @@ def load(path: Path | str) -> Release:
     """
     path = Path(path)
     if not path.is_file():
-        raise ReleaseFileError(f"{path}: there is no such file")
+        raise ReleaseFileError(f"{path}: there is no such file", argument="path")
     with open(path, "rb") as raw, _refusing(path):
         return release_of(*_read(raw))
 
@@ -157,7 +157,7 @@ def _refusing(path: Path) -> Iterator[None]:
     except Exception as error:
         # Other libraries quote what they read, and a file may hold anything: the type alone.
         found = f"{path} is damaged (it ends in {type(error).__name__}); {remedy}"
-    raise ReleaseFileError(printable(found)) from None
+    raise ReleaseFileError(printable(found), argument="path") from None
 
 
 def _layout(grid: Grid) -> dict[str, NDArray[Any]]:

@@ -12,11 +12,12 @@ import warnings
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from dpregions.choices import Method
 from dpregions.crs import unit_label
 from dpregions.engines.local import count
-from dpregions.errors import InputError, PrivacyError, SettingWarning
+from dpregions.errors import Argument, InputError, PrivacyError, SettingWarning
 from dpregions.geometry.grid import Grid, check_grid
 from dpregions.geometry.outlines import Bound, Oversize
 from dpregions.intake.arrow import with_schema
@@ -38,8 +39,6 @@ from dpregions.releases.statement import refuse_unwritable
 
 if TYPE_CHECKING:
     from dpregions.privacy.ledger import Ledger
-
-Method = Literal["footprint", "paper"]
 
 
 def release(
@@ -125,7 +124,8 @@ def release(
     )
     if (ledger is None) != (dataset is None):
         raise InputError(
-            "ledger and dataset go together: give the ledger's path and the data set's name in it"
+            "ledger and dataset go together: give the ledger's path and the data set's name in it",
+            argument="ledger" if ledger is None else "dataset",
         )
     terms.warn_of_odd(stacklevel=2)
     regions = with_schema(regions)
@@ -192,8 +192,10 @@ class Terms:
         settle("mechanism", chosen(self.method, self.workload))
         if self.max_diameter is None:
             raise PrivacyError(
-                "max_diameter is missing: the noise is calibrated to it, and it must be public. "
-                "Choose how large a region may be, for example max_diameter='2km'"
+                Argument("max_diameter"),
+                " is missing: the noise is calibrated to it, and it must be public. Choose how "
+                "large a region may be, for example ",
+                Argument("max_diameter", "'2km'"),
             )
         settle("bound", Bound.of(self.grid, self.max_diameter, self.oversize))
         refuse_unwritable(self.grid)
@@ -203,22 +205,27 @@ class Terms:
     def warn_of_odd(self, stacklevel: int) -> None:
         """Warn of public settings that protect or bound next to nothing."""
         warn_large([self.budget], stacklevel + 1)
+        given = Argument("max_diameter", repr(self.max_diameter))
         rows, cols = self.grid.shape
         bound = self.grid.in_cells(self.max_diameter, "max_diameter")
         if bound < SHORT:
             warnings.warn(
-                f"max_diameter={self.max_diameter!r} is {float(bound):.2g} of a cell: every region "
-                f"is shrunk to that, next to a point. Give it with its unit, for example '2km'",
-                SettingWarning,
+                SettingWarning(
+                    given,
+                    f" is {float(bound):.2g} of a cell: every region is shrunk to that, next to a "
+                    f"point. Give it with its unit, for example '2km'",
+                ),
                 stacklevel=stacklevel + 1,
             )
         if bound**2 > rows**2 + cols**2:
             diagonal = math.hypot(rows, cols) * self.grid.cell_size
             warnings.warn(
-                f"max_diameter={self.max_diameter!r} is longer than the diagonal of the area, "
-                f"{diagonal:.6g} {unit_label(self.grid.crs)}: the release is laid out for regions "
-                f"that may cover it all. Choose how large a region may be, from public knowledge",
-                SettingWarning,
+                SettingWarning(
+                    given,
+                    f" is longer than the diagonal of the area, {diagonal:.6g} "
+                    f"{unit_label(self.grid.crs)}: the release is laid out for regions that may "
+                    f"cover it all. Choose how large a region may be, from public knowledge",
+                ),
                 stacklevel=stacklevel + 1,
             )
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpregions.errors import InputError
+from dpregions.errors import Argument, InputError
 from dpregions.extraction.fixes import FixUnit, regions_from_fixes
 from dpregions.geometry.grid import Grid
 from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
@@ -61,7 +61,10 @@ class DataSet:
     def file(self, folder: Path | None) -> Path:
         """Return the file of fixes in a data folder."""
         if folder is None:
-            raise InputError(f"the data set {self.name} needs a folder of data: give --data FOLDER")
+            raise InputError(
+                f"the data set {self.name} needs a folder of data: give ",
+                Argument("folder", "FOLDER"),
+            )
         return folder / f"{self.name}.parquet"
 
     def fixes(self, folder: Path | None) -> pd.DataFrame:
@@ -128,8 +131,9 @@ def chosen_datasets(names: list[str] | None, folder: Path | None) -> list[DataSe
     unknown = [name for name in names if name not in DATASETS]
     if unknown or not names:
         raise InputError(
-            f"--datasets: {', '.join(unknown) or 'nothing'} is no data set: choose from "
-            f"{', '.join(DATASETS)}"
+            Argument("datasets"),
+            f": {', '.join(unknown) or 'nothing'} is no data set: choose from "
+            f"{', '.join(DATASETS)}",
         )
     return [data for name, data in DATASETS.items() if name in names]
 
@@ -141,9 +145,12 @@ def refuse_missing(datasets: list[DataSet], folder: Path | None) -> None:
     if missing:
         wanted = "; ".join(f"{data.name}.parquet ({data.source})" for data in missing)
         raise InputError(
-            f"--data {folder} lacks {wanted}. Each is a table of GPS fixes with the columns "
+            Argument("folder", str(folder)),
+            f" lacks {wanted}. Each is a table of GPS fixes with the columns "
             f"{', '.join(COLUMNS)} (WGS 84), made of what the data's owners publish. Leave a data "
-            f"set out with --datasets, or study the made-up city with --datasets synthetic"
+            f"set out with ",
+            *(Argument("datasets"), ", or study the made-up city with "),
+            Argument("datasets", "synthetic"),
         )
     for data in real:
         _refuse_columns(data.file(folder))
@@ -156,12 +163,13 @@ def _refuse_columns(path: Path) -> None:
     try:
         found = pq.read_schema(path).names
     except pa.ArrowInvalid:
-        raise InputError(f"{path} is no Parquet file: write it anew") from None
+        raise InputError(f"{path} is no Parquet file: write it anew", argument="folder") from None
     lacking = [name for name in COLUMNS if name not in found]
     if lacking:
         raise InputError(
             f"{path} has no column {', '.join(lacking)}: a row is one fix with the columns "
-            f"{', '.join(COLUMNS)}"
+            f"{', '.join(COLUMNS)}",
+            argument="folder",
         )
 
 

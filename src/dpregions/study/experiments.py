@@ -261,6 +261,7 @@ def chosen_experiments(names: list[str]) -> list[Experiment]:
     unknown = [name for name in names if name not in EXPERIMENTS]
     if unknown:
         raise InputError(
-            f"{', '.join(unknown)} is no experiment: choose from {', '.join(EXPERIMENTS)}"
+            f"{', '.join(unknown)} is no experiment: choose from {', '.join(EXPERIMENTS)}",
+            argument="experiments",
         )
     return [made for name, made in EXPERIMENTS.items() if not names or name in names]

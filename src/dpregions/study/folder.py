@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpregions._version import __version__
 from dpregions.atomic_files import SECRET, replacing
-from dpregions.errors import InputError
+from dpregions.errors import Argument, InputError
 from dpregions.planning.exact_data import LABEL
 from dpregions.study.datasets import DATASETS, MAX_DIAMETER, DataSet
 from dpregions.study.measures import PLACEMENTS
@@ -52,7 +52,7 @@ class StudyFolder:
         claimed = cls(path, settings)
         nearest = next(place for place in (path, *path.absolute().parents) if place.exists())
         if not nearest.is_dir():
-            raise InputError(f"--out {path}: {nearest} is a file: give a folder")
+            raise InputError(_out(path), f": {nearest} is a file: give a folder")
         if path.is_dir() and not all(map(_begun_manifest, path.iterdir())):
             claimed = _earlier(path, settings)
         claimed._refuse_other_data(datasets, folder)
@@ -69,8 +69,9 @@ class StudyFolder:
             now = _state(data, folder)
             if self.data.setdefault(data.name, now) != now:
                 raise InputError(
-                    f"--out {self.path} holds a study of another {data.name}: the data have "
-                    f"changed since. Give another folder"
+                    _out(self.path),
+                    f" holds a study of another {data.name}: the data have changed since. Give "
+                    f"another folder",
                 )
 
     def save(self) -> None:
@@ -159,7 +160,7 @@ def _earlier(path: Path, settings: dict[str, Any]) -> StudyFolder:
         ours = False
     if not ours:
         raise InputError(
-            f"--out {path} is not empty and holds no study of ours: give a new or empty folder"
+            _out(path), " is not empty and holds no study of ours: give a new or empty folder"
         )
     other = [
         f"{name} {earlier.settings.get(name)} (now {value})"
@@ -168,10 +169,15 @@ def _earlier(path: Path, settings: dict[str, Any]) -> StudyFolder:
     ]
     if other:
         raise InputError(
-            f"--out {path} holds a study made with {', '.join(other)}: give a new folder, or "
-            f"the same settings to go on with it"
+            _out(path),
+            f" holds a study made with {', '.join(other)}: give a new folder, or the same settings "
+            f"to go on with it",
         )
     return earlier
+
+
+def _out(path: Path) -> Argument:
+    return Argument("out", str(path))
 
 
 def _begun_manifest(path: Path) -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from dpregions.errors import InputError, MissingExtraError
+from dpregions.errors import Argument, InputError, MissingExtraError
 from dpregions.study.datasets import DataSet, keep_regions, lacks_regions, refuse_missing
 from dpregions.study.experiments import EXPERIMENTS, Experiment
 from dpregions.study.folder import StudyFolder, study_settings
@@ -107,22 +107,25 @@ def _check(plan: Plan) -> None:
     unknown = [name for name in plan.methods if name not in METHODS]
     if unknown or not plan.methods:
         raise InputError(
-            f"--methods: {', '.join(unknown) or 'nothing'} is no method: choose from "
-            f"{', '.join(METHODS)}"
+            Argument("methods"),
+            f": {', '.join(unknown) or 'nothing'} is no method: choose from {', '.join(METHODS)}",
         )
     if plan.repetitions < 1:
-        raise InputError(f"--repetitions must be at least 1, got {plan.repetitions}")
+        raise InputError(Argument("repetitions"), f" must be at least 1, got {plan.repetitions}")
     if plan.seed < 0:
-        raise InputError(f"--seed must be at least 0, got {plan.seed}")
+        raise InputError(Argument("seed"), f" must be at least 0, got {plan.seed}")
     for experiment in plan.experiments:
         if experiment.needs is not None and experiment.needs not in plan.methods:
             raise InputError(
                 f"the experiment {experiment.name} compares with the method {experiment.needs}: "
-                f"add it to --methods, or name other experiments"
+                f"add it to ",
+                Argument("methods"),
+                ", or name other experiments",
             )
     if not plan.units():
         names = ", ".join(experiment.name for experiment in plan.experiments)
-        raise InputError(f"{names} is for T-Drive and the made-up city: add them to --datasets")
+        where = f"{names} is for T-Drive and the made-up city: add them to "
+        raise InputError(where, Argument("datasets"))
     try:
         import matplotlib  # noqa: F401
     except ImportError:

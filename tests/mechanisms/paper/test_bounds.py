@@ -139,7 +139,7 @@ def test_the_bounds_hold_after_lin_prog_and_round_at_their_confidence(fit, epsil
         ({"epsilon": 0}, "epsilon"),
         ({"epsilon": None}, "epsilon is missing"),
         ({"max_diameter": None}, "max_diameter is missing"),
-        ({"cell_size": -1}, "cell size"),
+        ({"cell_size": -1}, "cell_size"),
         ({"failure": 0}, "failure"),
         ({"failure": 1}, "failure"),
         ({"neighbours": "swap"}, "'add-remove' or 'replace-one'"),

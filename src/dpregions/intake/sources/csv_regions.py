@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.crs import read_crs
-from dpregions.errors import InputError
+from dpregions.errors import Argument, InputError
 from dpregions.intake.arrow import RegionStream
 from dpregions.intake.columns import decoded
 from dpregions.intake.geometries import decoded_text
@@ -41,7 +41,9 @@ def open_csv(path: Path, request: Request) -> RegionStream:
     wkt, places = _columns(path, names, request)
     ids = [_named(path, names, "user_id", name) for name in request.id_columns(None)]
     if "geometry" in ids:
-        raise InputError(f"user_id={request.user_id!r} is the column of regions: name another")
+        raise InputError(
+            Argument("user_id", repr(request.user_id)), " is the column of regions: name another"
+        )
     fields = [pa.field(name, pa.large_string()) for name in ids]
     schema = pa.schema([*fields, pa.field("geometry", pa.large_binary())])
     met = _Met()
@@ -63,7 +65,8 @@ def _columns(path: Path, names: list[str], request: Request) -> tuple[str | None
     """Return the column of WKT, or those of longitude and latitude."""
     if request.lon is not None and request.lat is not None:
         if request.geometry is not None:
-            raise InputError("give geometry=, or lon= and lat=, not both")
+            both = Argument("lon", ""), " and ", Argument("lat", "")
+            raise InputError("give ", Argument("geometry", ""), ", or ", *both, ", not both")
         pairs = (("lon", request.lon), ("lat", request.lat))
         return None, [_named(path, names, argument, name) for argument, name in pairs]
     if request.geometry is not None:
@@ -78,7 +81,9 @@ def _columns(path: Path, names: list[str], request: Request) -> tuple[str | None
             return None, [_named(path, names, argument, name) for argument, name in pairs]
     raise InputError(
         f"{path}: its first line names no column of regions: {_why(path)} Name the column of WKT "
-        f"by geometry=, or those of places by lon= and lat="
+        "by ",
+        *(Argument("geometry", ""), ", or those of places by "),
+        *(Argument("lon", ""), " and ", Argument("lat", "")),
     )
 
 

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dpregions.errors import InputTypeError
+from dpregions.errors import Argument, InputTypeError
 from dpregions.intake.ids import id_text, number_text, refuse_kind, text_id
 
 _DESCRIPTOR = 32
@@ -91,8 +91,8 @@ def id_reader(field: Field) -> Callable[[bytes], str | None]:
     read = _READERS.get(field.kind)
     if read is None or (field.kind == "I" and field.width != 4):
         raise InputTypeError(
-            f"user_id={field.name!r} is of a type that a Shapefile has no ids of: make it text "
-            f"or whole numbers"
+            Argument("user_id", repr(field.name)),
+            " is of a type that a Shapefile has no ids of: make it text or whole numbers",
         )
     place = slice(field.start, field.start + field.width)
     return lambda row: read(row[place])

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dpregions.errors import InputError, InputTypeError, MissingExtraError, SourceError
+from dpregions.errors import Argument, InputError, InputTypeError, MissingExtraError, SourceError
 from dpregions.intake.arrow import (
     Kinds,
     RegionStream,
@@ -67,14 +67,15 @@ def _opened(connection: Any, sql: str, errors: Kinds, request: Request) -> Regio
     for name in ids:
         if types[names.index(name)] == "time with time zone":  # Arrow has no such type
             raise InputTypeError(
-                f"user_id={name!r} is a time of day with an offset: cast it to text"
+                Argument("user_id", repr(name)), " is a time of day with an offset: cast it to text"
             )
     found = [n for n, kind in zip(names, types, strict=True) if kind in ("geometry", "blob")]
     if request.geometry in names and request.geometry not in found:
         kind = types[names.index(request.geometry)]
         raise InputTypeError(
-            f"geometry={request.geometry!r} is of type {kind.upper()}: return a GEOMETRY, for "
-            f"example {request.geometry}::GEOMETRY of WKT, or WKB in a BLOB"
+            Argument("geometry", repr(request.geometry)),
+            f" is of type {kind.upper()}: return a GEOMETRY, for "
+            f"example {request.geometry}::GEOMETRY of WKT, or WKB in a BLOB",
         )
     marked = [n for n, kind in zip(names, types, strict=True) if kind == "geometry"]
     geometry = chosen_geometry(request.geometry, names, marked, found)

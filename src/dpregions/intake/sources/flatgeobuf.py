@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from dpregions.errors import InputTypeError
+from dpregions.errors import Argument, InputTypeError
 from dpregions.intake.arrow import RegionStream, attempt, in_our_words
 from dpregions.intake.ids import id_text, refuse_kind, text_id
 from dpregions.intake.sources import wkb
@@ -83,8 +83,9 @@ def _refuse_kind(name: str, kind: int) -> None:
     if kind not in _NUMBERS and kind not in (_TEXT, _BINARY):
         holds = {_JSON: "JSON", _TIME: "times"}.get(kind, "values of an unknown type")
         raise InputTypeError(
-            f"user_id={name!r} holds {holds}, which cannot be ids: the same value has several "
-            f"spellings. Make them whole numbers or text"
+            Argument("user_id", repr(name)),
+            f" holds {holds}, which cannot be ids: the same value has several "
+            f"spellings. Make them whole numbers or text",
         )
 
 

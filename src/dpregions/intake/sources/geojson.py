@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.crs import read_crs
-from dpregions.errors import CRSError, InputError
+from dpregions.errors import Argument, CRSError, DPRegionsWarning, InputError
 from dpregions.intake.arrow import RegionStream, attempt, in_our_words
 from dpregions.intake.ids import NumberToken
 from dpregions.intake.sources.geojson_features import COLLECTIONS, DEEPEST, row
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     import pyarrow
     from pyproj import CRS
 
-UNDECLARED = (
-    "GeoJSON declares no columns: features without the property that user_id= names count nowhere, "
-    "and a release does not tell how many; 'dpregions check' does"
+UNDECLARED = DPRegionsWarning(
+    "GeoJSON declares no columns: features without the property that ",
+    Argument("user_id", ""),
+    " names count nowhere, and a release does not tell how many; 'dpregions check' does",
 )
 """What is true of every GeoJSON file, to be shown to those who name a column of ids."""
 
@@ -57,10 +58,14 @@ def open_geojson(path: Path, request: Request, block_bytes: int = BLOCK_BYTES) -
 
     request.refuse_useless("GeoJSON")
     if request.geometry is not None:
-        raise InputError("geometry= has no use for GeoJSON: its features mark their geometry")
+        raise InputError(
+            Argument("geometry", ""), " has no use for GeoJSON: its features mark their geometry"
+        )
     names = request.id_columns(None)
     if any(re.search("[\ud800-\udfff]", name) for name in names):
-        raise InputError("user_id= is not text that UTF-8 can hold: name another property")
+        raise InputError(
+            Argument("user_id", ""), " is not text that UTF-8 can hold: name another property"
+        )
     damaged = InputError(f"{path} is cut short, damaged or not GeoJSON")
     _refuse_too_deep_a_call()
     survey = _Survey(path, block_bytes, request)

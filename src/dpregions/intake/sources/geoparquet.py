@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpregions.errors import InputError, InputTypeError
+from dpregions.errors import Argument, InputError, InputTypeError
 from dpregions.intake import arrow as arrow_regions
 from dpregions.intake.arrow import (
     RegionStream,
@@ -44,8 +44,9 @@ def _refuse_int96(file: Any, ids: list[str]) -> None:
         column = file.schema.column(i)
         if column.path in ids and column.physical_type == "INT96":
             raise InputTypeError(
-                f"user_id={column.path!r} holds times as INT96, of which several would pass for "
-                f"one: make them text or whole numbers"
+                Argument("user_id", repr(column.path)),
+                " holds times as INT96, of which several would pass for "
+                "one: make them text or whole numbers",
             )
 
 

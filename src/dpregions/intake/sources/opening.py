@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dpregions.crs import read_crs
-from dpregions.errors import InputError, InputTypeError
+from dpregions.errors import Argument, InputError, InputTypeError
 from dpregions.intake.arrow import (
     RegionStream,
     arrow_batches,
@@ -106,14 +106,19 @@ def open_regions(
     names = {"sql": sql, "layer": layer, "geometry": geometry, "user_id": user_id}
     for name, value in {**names, "lon": lon, "lat": lat}.items():
         if value is not None and not isinstance(value, str):
-            raise InputTypeError(f"{name} must be text, got {type(value).__name__}")
+            raise InputTypeError(Argument(name), f" must be text, got {type(value).__name__}")
     protected(user_id, unit)
     if (lon is None) != (lat is None):
-        raise InputError("lon and lat go together: name both columns")
+        both = Argument("lon"), " and ", Argument("lat")
+        raise InputError(*both, " go together: name both columns")
     stated = None if crs is None else read_crs(crs)
     request = Request(user_id, geometry, stated, sql, layer, lon, lat, progress, unit)
     source = source.strip() if isinstance(source, str) else source
-    return foreseen(lambda: _opened(source, request), "opening the source")
+    try:
+        return foreseen(lambda: _opened(source, request), "opening the source")
+    except (InputError, InputTypeError) as error:
+        error.argument = error.argument or "source"  # what is not about an option is about this
+        raise
 
 
 def _opened(source: Any, request: Request) -> RegionStream:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from dpregions.crs import read_crs
 from dpregions.errors import (
+    Argument,
     CRSError,
     DPRegionsError,
     InputError,
@@ -216,19 +217,23 @@ def _query(connection: sqlalchemy.Connection, sql: str, request: Request) -> Que
     kind = kinds[place]
     if geometry not in marked and kind != "bytea":
         raise InputTypeError(
-            f"geometry={geometry!r} is of type {kind or 'unknown'}: return a geometry, for example "
-            f"ST_GeomFromText({geometry}, 4326) of WKT, or WKB (bytea)"
+            Argument("geometry", repr(geometry)),
+            f" is of type {kind or 'unknown'}: return a geometry, for example "
+            f"ST_GeomFromText({geometry}, 4326) of WKT, or WKB (bytea)",
         )
     if geometry in ids:
-        raise InputError(f"user_id={request.user_id!r} is the column of regions: name another")
+        raise InputError(
+            Argument("user_id", repr(request.user_id)), " is the column of regions: name another"
+        )
     quote = connection.dialect.identifier_preparer.quote_identifier
     id_kinds = [kinds[names.index(name)] for name in ids]
     for name, id_kind in zip(ids, id_kinds, strict=True):
         if id_kind not in _AS_ID:
             raise InputTypeError(
-                f"user_id={name!r} is of type {id_kind or 'unknown'}, of which one user may have "
+                Argument("user_id", repr(name)),
+                f" is of type {id_kind or 'unknown'}, of which one user may have "
                 f"several spellings, or several users one: cast it to bigint or text, for example "
-                f"lower({name}::text)"
+                f"lower({name}::text)",
             )
     whole = [id_kind in _INTEGERS for id_kind in id_kinds]
     columns = [_AS_ID[k].format(quote(n)) for n, k in zip(ids, id_kinds, strict=True)]
@@ -236,9 +241,11 @@ def _query(connection: sqlalchemy.Connection, sql: str, request: Request) -> Que
     srid = _declared_srid(kind, modifiers[place])
     if kind == "geometry" and not srid and request.crs is None:
         raise CRSError(
-            f"geometry={geometry!r} declares no SRID, so that each row may have another: cast it, "
-            f"for example {geometry}::geometry(Geometry, 4326), give crs=, or return "
-            f"ST_AsBinary({geometry}) for coordinates without a CRS"
+            Argument("geometry", repr(geometry)),
+            f" declares no SRID, so that each row may have another: cast it, for example "
+            f"{geometry}::geometry(Geometry, 4326), give ",
+            Argument("crs", ""),
+            f", or return ST_AsBinary({geometry}) for coordinates without a CRS",
         )
     return Query(sent, ids, whole, srid)
 
@@ -321,4 +328,5 @@ def _carried(srid: int, stated: CRS | None) -> CRS | None:
     except CRSError:
         if stated is not None:
             return None
-    raise CRSError(f"SRID {srid} is no EPSG code that pyproj knows: state the CRS by crs=")
+    unknown = f"SRID {srid} is no EPSG code that pyproj knows: state the CRS by "
+    raise CRSError(unknown, Argument("crs", ""))

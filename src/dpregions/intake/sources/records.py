@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpregions.errors import CRSError, InputError
+from dpregions.errors import Argument, CRSError, InputError
 from dpregions.intake import arrow as arrow_regions
 from dpregions.intake.arrow import attempt
 from dpregions.intake.sources.requests import Request
@@ -36,7 +36,9 @@ def refuse_useless(request: Request) -> None:
     """Refuse options that mean nothing for files of layers, which mark their geometry."""
     request.refuse_useless("this format", "layer")
     if request.geometry is not None:
-        raise InputError("geometry= has no use for this format: its layers mark their geometry")
+        raise InputError(
+            Argument("geometry", ""), " has no use for this format: its layers mark their geometry"
+        )
 
 
 def one_layer(path: Path, found: list[str], wanted: str | None) -> str:
@@ -45,9 +47,11 @@ def one_layer(path: Path, found: list[str], wanted: str | None) -> str:
     if not found:
         raise InputError(f"{path} has no layer with a geometry")
     if wanted is None and len(found) > 1:
-        raise InputError(f"{path} has several layers: choose one by layer=, of {listed}")
+        raise InputError(
+            f"{path} has several layers: choose one by ", Argument("layer", ""), f", of {listed}"
+        )
     if wanted is not None and wanted not in found:
-        raise InputError(f"layer={wanted!r} is not in {path}: there are {listed}")
+        raise InputError(Argument("layer", repr(wanted)), f" is not in {path}: there are {listed}")
     return wanted or found[0]
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpregions.crs import one_crs
-from dpregions.errors import InputError
+from dpregions.errors import Argument, InputError
 from dpregions.intake.arrow import RegionStream, plain_column, plain_type
 from dpregions.intake.ids import refuse_kind
 from dpregions.intake.units import id_columns
@@ -41,7 +41,7 @@ class Request:
         for name in ("sql", "layer", "lon", "lat"):
             value = getattr(self, name)
             if value is not None and name not in useful:
-                raise InputError(f"{name}= has no use for {kind}: leave it out")
+                raise InputError(Argument(name, ""), f" has no use for {kind}: leave it out")
 
     def id_columns(self, names: list[str] | None, marked: str | None = None) -> list[str]:
         """Return the columns that make an id, out of those that a source declares."""
@@ -65,7 +65,9 @@ class Request:
         import pyarrow as pa
 
         if geometry in ids or "geometry" in ids:
-            raise InputError(f"user_id={self.user_id!r} is the column of regions: name another")
+            raise InputError(
+                Argument("user_id", repr(self.user_id)), " is the column of regions: name another"
+            )
         for name in ids:
             refuse_kind(name, schema.field(name).type)
         fields = [pa.field(name, plain_type(schema.field(name).type)) for name in ids]

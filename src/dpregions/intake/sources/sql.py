@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpregions.errors import InputError, InputTypeError
+from dpregions.errors import Argument, InputError, InputTypeError
 from dpregions.intake.arrow import GEOMETRY_NAMES
 from dpregions.intake.ids import one_column
 from dpregions.intake.sources.requests import Request
@@ -13,7 +13,9 @@ def query_of(request: Request, database: str) -> str:
     sql = (request.sql or "").strip().rstrip(";").rstrip()
     if not sql:
         raise InputError(
-            f"{database} needs a query: give sql=, for example SELECT user_id, geom FROM regions"
+            f"{database} needs a query: give ",
+            Argument("sql", ""),
+            ", for example SELECT user_id, geom FROM regions",
         )
     return sql
 
@@ -30,7 +32,11 @@ def chosen_geometry(
         one_column(found[0], names, "geometry")
         return found[0]
     if found:
-        raise InputError(f"several geometries: choose one by geometry=, of {', '.join(found)}")
+        raise InputError(
+            "several geometries: choose one by ",
+            Argument("geometry", ""),
+            f", of {', '.join(found)}",
+        )
     raise InputTypeError(
         f"the SQL returns no geometry: its columns are {', '.join(names)}. Return a column of "
         f"type geometry, or WKB"

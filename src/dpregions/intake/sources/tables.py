@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpregions.errors import InputError, InputTypeError
+from dpregions.errors import Argument, InputError, InputTypeError
 from dpregions.intake.arrow import (
     Kinds,
     arrow_errors,
@@ -67,8 +67,8 @@ def column_types(path: Path, columns: dict[str, str]) -> dict[str, Any]:
         types[name] = plain_type(schema.field(column).type)
         if not _can_be(name, types[name]):
             raise InputTypeError(
-                f"{argument}={column!r} of {path} holds {types[name]}, which is no "
-                f"{_MEANINGS[name]}"
+                Argument(argument, repr(column)),
+                f" of {path} holds {types[name]}, which is no {_MEANINGS[name]}",
             )
     return {name: pa.large_string() if _is_text(t) else t for name, t in types.items()}
 
@@ -112,8 +112,9 @@ def id_type(kinds: dict[Path, Any]) -> Any:
         return pa.int64()
     where = " and ".join(f"{name} in {path}" for name, (_, path) in sorted(found.items()))
     raise InputError(
-        f"user_id is {where}: one user would pass for two. Give all files one type, or read them "
-        f"one by one"
+        Argument("user_id"),
+        f" is {where}: one user would pass for two. Give all files one type, or read them one by "
+        f"one",
     )
 
 

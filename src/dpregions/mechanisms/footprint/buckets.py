@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from dpregions.errors import PrivacyError
+from dpregions.errors import Argument, PrivacyError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,7 +45,8 @@ def refuse_too_many(side: int, n_rows: int, n_cols: int) -> int:
     )
     raise PrivacyError(
         f"a grid of {n_rows} x {n_cols} cells with regions up to {side} cells wide has {limit}: "
-        f"use larger cells, a smaller area or a smaller max_diameter"
+        f"use larger cells, a smaller area or a smaller ",
+        Argument("max_diameter"),
     )
 
 

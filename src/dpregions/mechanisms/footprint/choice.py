@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.errors import InputError
+from dpregions.errors import Argument, InputError
 from dpregions.geometry.doubled import SignedTable
 from dpregions.geometry.rectangles import default_sizes, placed
 from dpregions.mechanisms.footprint.bodies import Bodies
@@ -304,19 +304,23 @@ def workload_sizes(workload: Any, grid: Grid) -> list[tuple[int, int]]:
     """Return a user's sizes of rectangles as (rows, cols), in cells, or say why they cannot be."""
     if isinstance(workload, str) or not isinstance(workload, Sequence) or not workload:
         raise InputError(
-            f"workload must be a sequence of sizes, each a side or a pair (width, height), such "
-            f"as ['2km', ('4km', '1km')], got {workload!r}"
+            Argument("workload"),
+            f" must be a sequence of sizes, each a side or a pair (width, height), such as "
+            f"['2km', ('4km', '1km')], got {workload!r}",
         )
     found = []
     for size in workload:
         sides: Any = (size, size) if isinstance(size, str | Real) else size
         if not isinstance(sides, Sequence) or len(sides) != 2:
-            raise InputError(f"a size of a workload is a side or a pair, got {size!r}")
-        width, height = (math.ceil(grid.in_cells(side, "a size of the workload")) for side in sides)
+            raise InputError(
+                f"a size of a workload is a side or a pair, got {size!r}", argument="workload"
+            )
+        width, height = (math.ceil(grid.in_cells(side, "workload")) for side in sides)
         if width > grid.n_cols or height > grid.n_rows:
             raise InputError(
                 f"the workload's size {size!r} is {height} x {width} cells, but the area has only "
-                f"{grid.n_rows} x {grid.n_cols}"
+                f"{grid.n_rows} x {grid.n_cols}",
+                argument="workload",
             )
         found.append((height, width))
     return found

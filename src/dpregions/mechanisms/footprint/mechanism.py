@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from dpregions.errors import PrivacyError
+from dpregions.errors import Argument, PrivacyError
 from dpregions.geometry.grid import size_in_words
 from dpregions.mechanisms.base import Columns, Held, Layout, Outcome
 from dpregions.mechanisms.footprint import codec
@@ -229,7 +229,7 @@ def _refuse_beyond_memory(grid: Grid, n_buckets: int) -> None:
     refuse_beyond(
         COMPONENT * grid.n_components + BUCKET * n_buckets,
         f"a release by footprints on {size_in_words(grid)} with {n_buckets:,} buckets",
-        "use larger cells, a smaller area or a smaller max_diameter",
+        ("use larger cells, a smaller area or a smaller ", Argument("max_diameter")),
         PrivacyError,
     )
 
@@ -238,14 +238,17 @@ def _refuse_hopeless(share: Budget, factor: int, bound: Bound) -> None:
     """Refuse noise that makes up more bodies than a machine holds, and bodies without extent."""
     if bound.steps < LEAST_STEPS:
         raise PrivacyError(
-            "max_diameter is too small beside the grid's cells for any body within it: "
-            "use smaller cells or a larger max_diameter"
+            Argument("max_diameter"),
+            " is too small beside the grid's cells for any body within it: use smaller cells or a "
+            "larger ",
+            Argument("max_diameter"),
         )
     scale = scale_for(share, factor)
     if scale > MOST_NOISE:
         raise PrivacyError(
             f"with epsilon = {share} for the number of regions, its noise has scale {scale:.3g}, "
-            f"more than {MOST_NOISE:,}: give a larger epsilon"
+            f"more than {MOST_NOISE:,}: give a larger epsilon",
+            argument="epsilon",
         )
 
 

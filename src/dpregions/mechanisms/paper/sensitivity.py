@@ -15,7 +15,7 @@ def cells_spanned(max_diameter: Fraction | float, cell_size: Fraction | float) -
     Both count at their decimal face value: 2.1 over 0.7 is 3, where floats say 4. What is whole
     up to float error is whole, as it is where the bound is enforced: 2 over 20/30 is 3.
     """
-    bound, cell = positive(max_diameter, "max_diameter"), positive(cell_size, "The cell size")
+    bound, cell = positive(max_diameter, "max_diameter"), positive(cell_size, "cell_size")
     return math.ceil(quotient(bound, cell))
 
 
