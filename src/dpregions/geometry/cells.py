@@ -27,12 +27,13 @@ from dpregions.errors import (
     OutsideAreaWarning,
     QueryError,
 )
-from dpregions.geometry.grid import Grid
 from dpregions.geometry.lattice import REACH, STEPS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyproj import CRS
+
+    from dpregions.geometry.grid import Grid
 
 _BOUNDS = ("xmin", "ymin", "xmax", "ymax")
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from dpregions.crs import crs_label, projected_crs, utm_zone
 from dpregions.errors import DPRegionsWarning, GridError, InputError, InputTypeError
+from dpregions.geometry.cells import select
 from dpregions.geometry.lattice import LATTICE_BITS, REACH, STEPS, axis_range, axis_ranges, steps
 from dpregions.lengths import exact, positive_length
 from dpregions.memory import COUNT, refuse_beyond
@@ -311,8 +312,6 @@ class Grid:
 
         Takes the queries that `EulerHistogram.count` takes; looks at the grid alone.
         """
-        from dpregions.geometry.cells import select
-
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DPRegionsWarning)
             selection = select(self, query, crs)
