@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from dpregions.crs import on_the_globe
 from dpregions.errors import InputError, InputTypeError
-from dpregions.extraction.fixes import on_the_globe
 from dpregions.intake.ids import plain_text
 from dpregions.intake.sources import csv_blocks
 from dpregions.intake.sources.tables import (
