@@ -17,10 +17,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from dpregions import Grid, synthetic
 from dpregions.errors import GridError, InputError, MissingExtraError, PrivacyError
-from dpregions.planning import plan as planning
-from dpregions.planning import rehearsal
+from dpregions.lengths import shown_percent
+from dpregions.planning import planner, rehearsal
 from dpregions.planning.advice import least_epsilon
-from dpregions.planning.arguments import shown_percent
 from dpregions.planning.exact_data import EulerAnswers, ExactData
 from dpregions.planning.planner import plan, square_grids
 from dpregions.plots.plan import draw_plan
@@ -413,4 +412,4 @@ def test_the_picture_is_drawn_whole(few, tmp_path):
 def test_without_matplotlib_the_extra_is_named(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
     with pytest.raises(MissingExtraError, match=r"dpregions\[plot\]"):
-        draw_plan(planning.Plan("", "", 1, "add-remove", ()), tmp_path / "plan.png")
+        draw_plan(planner.Plan("", "", 1, "add-remove", ()), tmp_path / "plan.png")

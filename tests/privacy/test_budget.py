@@ -20,9 +20,10 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, chi2
 
 from dpregions.errors import InputTypeError, PrivacyError
+from dpregions.lengths import short_text
 from dpregions.mechanisms.paper.sensitivity import cells_spanned, euler_sensitivity
 from dpregions.privacy import noise as privacy
-from dpregions.privacy.budget import Budget, PrivacyUnit, short_text
+from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.law import pmf, tail
 from dpregions.privacy.noise import SystemNoise, add_integer_laplace, loss_of, scale_for
 from dpregions.privacy.seeded import StudyNoise

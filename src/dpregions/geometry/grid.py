@@ -28,7 +28,7 @@ from dpregions.errors import DPRegionsWarning, GridError, InputError, InputTypeE
 from dpregions.geometry.cells import select
 from dpregions.geometry.lattice import LATTICE_BITS, REACH, STEPS, axis_range, axis_ranges, steps
 from dpregions.lengths import exact, positive_length
-from dpregions.memory import COUNT, refuse_beyond
+from dpregions.memory import refuse_beyond
 
 if TYPE_CHECKING:
     import geopandas
@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 __all__ = ["LATTICE_BITS", "REACH", "STEPS", "Grid", "Kind", "check_grid", "size_in_words"]
 
 Kind = Literal["faces", "edges", "vertices"]
+
+COUNT = 24
+"""Bytes of memory per component of an exact histogram: the counts, what a build adds up in, and
+the table that queries read. `benchmarks/memory.py` measures it."""
 
 
 @dataclass(frozen=True, init=False, repr=False)

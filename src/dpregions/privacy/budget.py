@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from dpregions.errors import PrivacyError, SettingWarning
-from dpregions.lengths import exact
+from dpregions.lengths import exact, short_text
 
 Neighbours: TypeAlias = Literal["add-remove", "replace-one"]
 Unit: TypeAlias = Literal["user", "record", "trajectory"]
@@ -192,16 +192,3 @@ def positive(value: object, name: str) -> Fraction:
 def _refuse_longer(epsilon: Fraction, digits: int) -> None:
     if max(epsilon.numerator, epsilon.denominator) >= 10**digits:
         raise PrivacyError(f"epsilon is a fraction of more than {digits} digits: round it down.")
-
-
-def short_text(value: Fraction) -> str:
-    """Return a fraction as decimals where a float's shortest form is exactly it, else as p/q."""
-    try:
-        shown = repr(float(value))
-    except OverflowError:
-        shown = "0"
-    if Fraction(shown) == value:
-        return shown
-    # Python limits the digits that it writes of an int; of a Decimal it writes all.
-    parts = [value.numerator] if value.denominator == 1 else [value.numerator, value.denominator]
-    return "/".join(str(Decimal(part)) for part in parts)
