@@ -17,7 +17,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from dpregions import Grid, synthetic
 from dpregions.errors import GridError, InputError, MissingExtraError, PrivacyError
-from dpregions.lengths import shown_percent
 from dpregions.planning import planner, rehearsal
 from dpregions.planning.advice import least_epsilon
 from dpregions.planning.exact_data import EulerAnswers, ExactData
@@ -331,15 +330,6 @@ def test_progress_goes_from_nothing_to_all(few):
     told = []
     plan(square_grids("20km", ["2km"]), **SMALL, target=0.05, progress=told.append)
     assert told == sorted(told) and 0 < told[0] < told[-1] == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [(0.05, "5 %"), (0.0123, "1.2 %"), (52.4, "5,200 %"), (0.000071, "0.0071 %"), (0, "0 %"),
-     (0.0996, "10 %"), (0.4, "40 %")],
-)  # fmt: skip
-def test_percentages_have_two_digits(share, text):
-    assert shown_percent(share) == text
 
 
 # What is refused
