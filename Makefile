@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help setup system demo test quick lint bench docs clean
+.PHONY: help setup system demo test quick lint map bench docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -49,6 +49,9 @@ lint: $(STAMP)  ## ruff (lint and format), mypy, and who may import whom
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+map: $(STAMP)  ## draw who imports whom from the code, list the names that cross, refuse circles
+	$(BIN)/python -m docs.pictures.house
 
 test: lint system  ## everything: lint, all tests, the documentation's code blocks
 	$(BIN)/python -m pytest -n 2 --dist loadfile

@@ -30,7 +30,7 @@ END_TO_END = """
 import json, resource, sys, time
 start = time.perf_counter()
 from dpregions.extraction.fixes import regions_from_batches
-from dpregions.extraction.traces import read_fixes
+from dpregions.intake.sources.traces import read_fixes
 regions_from_batches(read_fixes(sys.argv[1]), k=163, max_diameter="2km", crs="EPSG:32650")
 seconds = time.perf_counter() - start
 print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))

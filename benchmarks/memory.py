@@ -23,6 +23,7 @@ import shapely
 import dpregions as dpr
 from benchmarks.report import Row, show
 from dpregions import memory
+from dpregions.geometry.grid import COUNT
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.releases.make import release_with
 
@@ -126,7 +127,7 @@ def run(quick: bool = False) -> list[Row]:
     def of(what: str, sizes: tuple[int, int], k: float, figure: int, unit: str) -> Row:
         return slope(what, what, small if quick else sizes, k, figure, unit)
 
-    rows = [of("count", (1000, 2000), 1, memory.COUNT, "component")]
+    rows = [of("count", (1000, 2000), 1, COUNT, "component")]
     if quick:
         return rows
     rows += [

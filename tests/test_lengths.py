@@ -12,7 +12,14 @@ from pyproj import CRS
 
 from dpregions import Grid
 from dpregions.errors import CRSError, InputError, InputTypeError
-from dpregions.lengths import exact, positive_length
+from dpregions.lengths import (
+    exact,
+    positive_length,
+    short_text,
+    shown_area,
+    shown_length,
+    shown_percent,
+)
 from dpregions.mechanisms.paper.sensitivity import cells_spanned
 
 UTM50 = CRS.from_epsg(32650)
@@ -112,3 +119,36 @@ class TestLengths:
         assert Grid(0, 0, 700, 3, 3, crs=32650).length("2.1km") == 2100
         with pytest.raises(CRSError, match="max_diameter='2km' has a unit"):
             Grid(0, 0, 700, 3, 3).cells_spanned("2km")
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.05, "5 %"), (0.0123, "1.2 %"), (52.4, "5,200 %"), (0.000071, "0.0071 %"), (0, "0 %"),
+     (0.0996, "10 %"), (0.4, "40 %")],
+)  # fmt: skip
+def test_percentages_have_two_digits(share, text):
+    assert shown_percent(share) == text
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Fraction(1, 10), "0.1"),
+        (Fraction(3), "3.0"),
+        (Fraction(1, 3), "1/3"),
+        (Fraction(10**5000), "1" + "0" * 5000),
+        (Fraction(1, 10**5000), "1/1" + "0" * 5000),
+        (Fraction(10**5000 + 1, 3), "1" + "0" * 4999 + "1/3"),
+    ],
+)
+def test_a_fraction_of_any_length_is_printed_exactly(sign, value, text):
+    """Python itself refuses to write more than 4,300 digits of an int."""
+    assert short_text(sign * value) == ("" if sign == 1 else "-") + text
+
+
+def test_lengths_are_shown_in_metres_where_there_is_a_crs():
+    feet = Grid(0, 0, 5000, n_rows=2, n_cols=1, crs=2263)
+    assert shown_area(Grid(0, 0, 500, n_rows=1, n_cols=3, crs=UTM50)) == "1.5 km x 500 m"
+    assert shown_area(Grid(0, 0, 500, n_rows=1, n_cols=3)) == "1500 x 500"
+    assert shown_length(feet.cell_size, feet) == "1.524 km"

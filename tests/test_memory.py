@@ -15,6 +15,7 @@ import pytest
 import dpregions as dpr
 from dpregions import memory
 from dpregions.errors import GridError, InputError, PrivacyError, ReleaseFileError
+from dpregions.geometry.grid import COUNT
 from dpregions.mechanisms.footprint import bodies
 from dpregions.mechanisms.footprint.choice import n_affordable
 from dpregions.releases import columns as release_columns
@@ -110,7 +111,7 @@ def test_footprints_need_room_for_every_alphabet_they_may_choose(monkeypatch):
 
 
 def test_a_grid_needs_room_for_its_counts(monkeypatch):
-    small_machine(monkeypatch, memory.COUNT * GRID.n_components - 1)
+    small_machine(monkeypatch, COUNT * GRID.n_components - 1)
     with pytest.raises(GridError, match=r"counting on a grid of 4 x 5 cells \(63 components\)"):
         dpr.Grid(0, 0, 1, n_rows=4, n_cols=5)
 

@@ -97,7 +97,7 @@ def test_an_exact_histogram_and_the_curators_check_tell_nothing_either(monkeypat
     with pytest.raises(UnforeseenError) as caught:
         dpr.EulerHistogram.from_regions(shapes, GRID, user_id=Strange())
     assert_no_secret(caught.value)
-    monkeypatch.setattr("dpregions.curator._figures", broken)
+    monkeypatch.setattr("dpregions.intake.figures._figures", broken)
     with pytest.raises(UnforeseenError) as caught:
         check_regions(dpr.open_regions(shapes), GRID)
     assert_no_secret(caught.value)

@@ -103,6 +103,11 @@ def is_far(crs: CRS, x: float, y: float, of: CRS) -> bool:
     return bool(across > FAR or lat < area.south - FAR or lat > area.north + FAR)
 
 
+def on_the_globe(lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Say which places exist: latitude within -90..90, longitude within -180..360."""
+    return (np.abs(lat) <= 90) & (lon >= -180) & (lon <= 360)
+
+
 def reproject(coords: NDArray[np.float64], source: CRS, target: CRS) -> NDArray[np.float64]:
     """Return points in another CRS (x, y order); infinite where there is no such place."""
     if same_crs(source, target):

@@ -1,4 +1,4 @@
-"""Lengths as people write them, read exactly.
+"""Lengths and exact numbers as people write them: read exactly, and shown.
 
 A length is a number in the units of a coordinate reference system, or text with its unit
 ("1km", "500 m", "2/3 km"). Numbers are taken at their decimal face value, so that 2.1 is three
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from decimal import Decimal
 from fractions import Fraction
 from numbers import Real
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ from dpregions.errors import Argument, CRSError, InputError, InputTypeError
 
 if TYPE_CHECKING:
     from pyproj import CRS
+
+    from dpregions.geometry.grid import Grid
 
 METRES = {
     "mm": Fraction(1, 1000),
@@ -61,6 +64,19 @@ def quotient(length: Fraction, other: Fraction) -> Fraction:
     ratio = length / other
     whole = round(ratio)
     return Fraction(whole) if abs(ratio - whole) <= _FLOAT_ERROR * whole else ratio
+
+
+def short_text(value: Fraction) -> str:
+    """Return a fraction as decimals where a float's shortest form is exactly it, else as p/q."""
+    try:
+        shown = repr(float(value))
+    except OverflowError:
+        shown = "0"
+    if Fraction(shown) == value:
+        return shown
+    # Python limits the digits that it writes of an int; of a Decimal it writes all.
+    parts = [value.numerator] if value.denominator == 1 else [value.numerator, value.denominator]
+    return "/".join(str(Decimal(part)) for part in parts)
 
 
 def positive_length(value: object, *, name: str, crs: CRS | None) -> Fraction:
@@ -116,3 +132,28 @@ def _from_text(text: str, *, name: str, crs: CRS | None) -> Fraction:
 def metres_per_unit(crs: CRS) -> Fraction:
     """Return how many metres one coordinate unit of a projected CRS is."""
     return exact(crs.axis_info[0].unit_conversion_factor)
+
+
+def shown_length(length: float, grid: Grid) -> str:
+    """Return a length in CRS units as people write it."""
+    if grid.crs is None:
+        return f"{length:g}"
+    metres = length * float(metres_per_unit(grid.crs))
+    return f"{metres / 1000:g} km" if metres >= 1000 else f"{metres:g} m"
+
+
+def shown_area(grid: Grid) -> str:
+    """Return an area's width and height as people write them."""
+    xmin, ymin, xmax, ymax = grid.bounds
+    return f"{shown_length(xmax - xmin, grid)} x {shown_length(ymax - ymin, grid)}"
+
+
+def shown_percent(share: float) -> str:
+    """Return a share as a percentage of two digits, in full."""
+    percent = 100 * share
+    if percent == 0:
+        return "0 %"
+    digits = max(1 - math.floor(math.log10(percent)), 0)
+    whole = round(percent, 1 - math.floor(math.log10(percent)))
+    text = f"{whole:,.{digits}f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"

@@ -15,10 +15,6 @@ from pathlib import Path
 
 from dpregions.errors import InputError, Part
 
-COUNT = 24
-"""Bytes per component of an exact histogram: the counts, what a build adds up in, and the table
-that queries read."""
-
 PAPER = 90
 """Bytes per component of a release by the paper's method, from counting to its saved file."""
 

@@ -17,6 +17,7 @@ from dpregions import Grid, curator, synthetic
 from dpregions.curator import LABEL, check_regions
 from dpregions.errors import CRSError, InputError
 from dpregions.intake import arrow as arrow_regions
+from dpregions.intake import figures
 from dpregions.releases import make as releasing
 from support import command_line
 
@@ -177,7 +178,7 @@ def test_a_release_never_checks(monkeypatch):
         raise AssertionError("a release looked at the curator's figures")
 
     monkeypatch.setattr(curator, "check_regions", called)
-    monkeypatch.setattr(curator, "_figures", called)
+    monkeypatch.setattr(figures, "_figures", called)
     made = dpr.release(stream(), GRID, epsilon=1, max_diameter=2)
     assert made.private
     assert "curator" not in Path(releasing.__file__).read_text()

@@ -120,6 +120,15 @@ class TestForms:
         assert HIST.count(queries).tolist() == [2, 5]
         assert HIST.count(np.array([queries, queries])).tolist() == [[2, 5], [2, 5]]
 
+    def test_a_selection_tells_which_rectangles_whole_cells_enlarge(self):
+        bounds = [[0, 0.5, -1, 7], [0, 0, -1, 7], [2, 2, 6, 8], [2, 2, 6, 8]]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DPRegionsWarning)
+            selection = select(GRID, tuple(map(np.array, bounds)))
+            staircase = select(GRID, (Polygon([(0, 0), (3, 0), (0, 3)]),))
+        assert selection.enlarged(GRID).tolist() == [False, True, False, False]
+        assert staircase.enlarged(GRID).tolist() == [False]  # its cells form no rectangle
+
     def test_is_exact_tells_which_in_the_same_forms(self):
         triangle = Polygon([(0, 0), (3, 0), (0, 3)])
         assert GRID.is_exact(0, 0, 2.5, 2.5) is True

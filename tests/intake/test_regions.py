@@ -27,11 +27,12 @@ from dpregions.errors import (
     DPRegionsError,
     InputError,
     InputTypeError,
+    PrivacyError,
     UnforeseenError,
 )
 from dpregions.geometry.outlines import Bound
 from dpregions.intake import regions
-from dpregions.intake.regions import outlines_of, read_outlines
+from dpregions.intake.regions import outlines_of, read_outlines, read_unit
 from support import strategies
 
 GRID = Grid(0, 0, 1, n_rows=4, n_cols=5)
@@ -303,6 +304,15 @@ class TestReadingOutlines:
         assert np.array_equal(np.concatenate([part.xy for part in parts]), whole[0].xy)
         sizes = np.concatenate([np.diff(part.offsets) for part in parts])
         assert np.array_equal(sizes, np.diff(whole[0].offsets))
+
+    def test_the_unit_is_settled_before_a_row_is_read(self):
+        table = arrow_table().replace_schema_metadata({"dpregions_unit": "trajectory"})
+        bare = ArrowStream(table)
+        with pytest.raises(PrivacyError, match="marked as one for each trajectory"):
+            read_unit(bare, "user_id", None)
+        shown, ids, unit = read_unit(ArrowStream(arrow_table()), "user_id", None)
+        assert (ids, unit, shown.schema.names) == ("user_id", "user", ["user_id", "geometry"])
+        assert read_unit(SHAPES, None, None)[1:] == (None, "record")
 
     def test_a_crs_on_one_side_is_refused_before_a_batch_is_asked_for(self):
         with pytest.raises(CRSError, match=r"the regions carry no CRS.* or give crs="):

@@ -22,7 +22,7 @@ def walkable(*records: bytes) -> list[bool]:
     data = np.frombuffer(b"".join(records), np.uint8)
     data.flags.writeable = False
     offsets = np.cumsum([0, *map(len, records)])
-    return _wkb.walkable(data, offsets).tolist()
+    return _wkb.walkable(data, offsets, MAX_NESTING).tolist()
 
 
 def collection(*parts: bytes) -> bytes:
@@ -193,7 +193,7 @@ class TestRefused:
     def test_offsets_that_lead_nowhere_are_refused(self):
         data = np.frombuffer(shapely.Point(1, 1).wkb, np.uint8)
         for offsets in ([-1, 21], [0, 22], [21, 0], [2**62, -(2**62)]):
-            assert not _wkb.walkable(data, np.array(offsets, np.int64)).any()
+            assert not _wkb.walkable(data, np.array(offsets, np.int64), MAX_NESTING).any()
 
 
 class TestNesting:

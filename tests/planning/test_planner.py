@@ -17,10 +17,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from dpregions import Grid, synthetic
 from dpregions.errors import GridError, InputError, MissingExtraError, PrivacyError
-from dpregions.planning import plan as planning
-from dpregions.planning import rehearsal
+from dpregions.planning import planner, rehearsal
 from dpregions.planning.advice import least_epsilon
-from dpregions.planning.arguments import shown_percent
 from dpregions.planning.exact_data import EulerAnswers, ExactData
 from dpregions.planning.planner import plan, square_grids
 from dpregions.plots.plan import draw_plan
@@ -334,15 +332,6 @@ def test_progress_goes_from_nothing_to_all(few):
     assert told == sorted(told) and 0 < told[0] < told[-1] == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [(0.05, "5 %"), (0.0123, "1.2 %"), (52.4, "5,200 %"), (0.000071, "0.0071 %"), (0, "0 %"),
-     (0.0996, "10 %"), (0.4, "40 %")],
-)  # fmt: skip
-def test_percentages_have_two_digits(share, text):
-    assert shown_percent(share) == text
-
-
 # What is refused
 
 
@@ -413,4 +402,4 @@ def test_the_picture_is_drawn_whole(few, tmp_path):
 def test_without_matplotlib_the_extra_is_named(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
     with pytest.raises(MissingExtraError, match=r"dpregions\[plot\]"):
-        draw_plan(planning.Plan("", "", 1, "add-remove", ()), tmp_path / "plan.png")
+        draw_plan(planner.Plan("", "", 1, "add-remove", ()), tmp_path / "plan.png")

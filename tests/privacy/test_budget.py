@@ -22,7 +22,7 @@ from scipy.stats import binom, binomtest, chi2
 from dpregions.errors import InputTypeError, PrivacyError
 from dpregions.mechanisms.paper.sensitivity import cells_spanned, euler_sensitivity
 from dpregions.privacy import noise as privacy
-from dpregions.privacy.budget import Budget, PrivacyUnit, short_text
+from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.law import pmf, tail
 from dpregions.privacy.noise import SystemNoise, add_integer_laplace, loss_of, scale_for
 from dpregions.privacy.seeded import StudyNoise
@@ -46,23 +46,6 @@ def test_a_budget_counts_at_its_decimal_face_value():
     assert repr(Budget(0.1)) == "Budget(epsilon=0.1)"
     assert repr(Budget(1).split(1, 2)[0]) == "Budget(epsilon=1/3)"
     assert Budget(Budget(np.float64(0.3))) == Budget(0.3)
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (Fraction(1, 10), "0.1"),
-        (Fraction(3), "3.0"),
-        (Fraction(1, 3), "1/3"),
-        (Fraction(10**5000), "1" + "0" * 5000),
-        (Fraction(1, 10**5000), "1/1" + "0" * 5000),
-        (Fraction(10**5000 + 1, 3), "1" + "0" * 4999 + "1/3"),
-    ],
-)
-def test_a_fraction_of_any_length_is_printed_exactly(sign, value, text):
-    """Python itself refuses to write more than 4,300 digits of an int."""
-    assert short_text(sign * value) == ("" if sign == 1 else "-") + text
 
 
 @pytest.mark.parametrize("digits", [600, 5000])

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 from dpregions.errors import InputError, InputTypeError, LedgerError, OverBudgetError, PrivacyError
-from dpregions.privacy.budget import Budget, PrivacyUnit, short_text
+from dpregions.lengths import short_text
+from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.ledger import Ledger
 
 USERS = PrivacyUnit()

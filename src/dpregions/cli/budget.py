@@ -113,7 +113,7 @@ def _print(ledger: Ledger, accounts: list[Account], as_json: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from dpregions.privacy.budget import short_text
+    from dpregions.lengths import short_text
 
     console = Console(highlight=False)
     if not console.is_terminal:
@@ -146,7 +146,7 @@ def _plain(text: str) -> Any:
 
 def _facts(account: Account) -> dict[str, Any]:
     """Return an account as JSON's values; epsilons are exact, as text."""
-    from dpregions.privacy.budget import short_text
+    from dpregions.lengths import short_text
 
     return {
         "dataset": account.dataset,
@@ -160,7 +160,7 @@ def _facts(account: Account) -> dict[str, Any]:
 
 
 def _entry_facts(entry: Entry) -> dict[str, Any]:
-    from dpregions.privacy.budget import short_text
+    from dpregions.lengths import short_text
 
     return {
         "entry": entry.number,

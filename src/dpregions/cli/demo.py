@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def demo(
+    context: typer.Context,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for what it makes.")] = Path(
         "demo_output"
     ),
@@ -30,9 +32,11 @@ def demo(
     """
     from dpregions.cli.story import run
 
+    command_line = partial(context.find_root().command, standalone_mode=False)
+
     if as_json:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            made = run(out, lambda *_: None)
+            made = run(command_line, out, lambda *_: None)
         typer.echo(json.dumps(_facts(made)))
         return
     from rich.console import Console
@@ -47,7 +51,7 @@ def demo(
         if command is not None:
             console.print(f"[cyan]$ {command}[/cyan]", soft_wrap=True)
 
-    made = run(out, tell)
+    made = run(command_line, out, tell)
     tell("The truth beside the answers: only because the city is made up may it be shown.", None)
     _show_answers(made, console)
     console.print("\n[bold]Open next[/bold]")

@@ -47,10 +47,10 @@ def export(
         raise InputError(f"{out} is the release itself: choose another name")
     if out.exists() and not overwrite:
         raise InputError(f"{out} exists: choose another name, or give --overwrite")
-    import dpregions
     from dpregions.io import exports
+    from dpregions.releases.file import load
 
-    loaded = dpregions.load(release)
+    loaded = load(release)
     exported = exports.export(loaded, out, what)
     facts = {
         "output": str(out),

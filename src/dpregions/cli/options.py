@@ -112,7 +112,7 @@ def read_grid(grid: Path | None, around: str | None, side: str | None, cell: str
 
 def say_area(side: str, grids: Sequence[Grid]) -> None:
     """Say which area was made where --side is no whole number of cells."""
-    from dpregions.planning.arguments import shown_area, shown_length
+    from dpregions.lengths import shown_area, shown_length
 
     made = [
         f"{shown_area(grid)} with cells of {shown_length(grid.cell_size, grid)}"

@@ -132,25 +132,15 @@ def _say_cut(grid: Grid, selection: Selection) -> None:
 
 def _say_enlarged(grid: Grid, selection: Selection) -> None:
     """Say when an answer is about more than was asked: whole cells are counted."""
-    import numpy as np
-
-    from dpregions.geometry.cells import on_a_line
-
-    which = selection.exact & ~selection.outside
-    if selection.bounds is None or not which.any():
-        return
-    answered = np.array(grid.cell_bounds(*selection.ranges[:, which]))
-    xmin, ymin, xmax, ymax = selection.bounds[:, which]
-    low = np.maximum(xmin, grid.xmin), np.maximum(ymin, grid.ymin)
-    high = np.minimum(xmax, grid.xmax), np.minimum(ymax, grid.ymax)
-    enlarged = (np.abs(answered - np.array([*low, *high])) > on_a_line(grid)).any(axis=0)
+    enlarged = selection.enlarged(grid)
     n = int(enlarged.sum())
-    if n and which.size == 1:
-        bounds = " ".join(f"{bound:.10g}" for bound in answered[:, 0])
+    if n and enlarged.size == 1:
+        cells = grid.cell_bounds(*selection.ranges[:, 0])
+        bounds = " ".join(f"{bound:.10g}" for bound in cells)
         say(f"about the whole cells it touches, {bounds}")
     elif n:
         say(
-            f"{n} of {which.size} queries cut through cells: their answers are about the whole "
+            f"{n} of {enlarged.size} queries cut through cells: their answers are about the whole "
             f"cells they touch"
         )
 

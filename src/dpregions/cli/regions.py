@@ -63,7 +63,7 @@ def regions(
     """
     from dpregions.crs import crs_label, read_crs
     from dpregions.extraction.fixes import regions_from_batches
-    from dpregions.extraction.traces import read_fixes
+    from dpregions.intake.sources.traces import read_fixes
     from dpregions.io.region_files import save_regions
 
     target = read_crs(_one_crs(crs, around))

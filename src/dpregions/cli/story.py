@@ -57,10 +57,13 @@ class Demo(NamedTuple):
     pictures: list[Path]
 
 
-def run(out: Path, tell: Callable[[str, str | None], None]) -> Demo:
+def run(
+    command_line: Callable[[list[str]], object],
+    out: Path,
+    tell: Callable[[str, str | None], None],
+) -> Demo:
     """Run the story in a folder; `tell` gets a sentence and the command that follows it."""
     from dpregions import synthetic
-    from dpregions.cli.app import app
     from dpregions.euler import EulerHistogram
     from dpregions.plots.demo_story import draw_story
     from dpregions.plots.double_counting import draw_double_counting
@@ -69,7 +72,7 @@ def run(out: Path, tell: Callable[[str, str | None], None]) -> Demo:
     def do(sentence: str, *command: str | Path) -> None:
         words = [str(word) for word in command]
         tell(sentence, shlex.join(["dpregions", *words]))
-        app(words, standalone_mode=False)
+        command_line(words)
 
     _claim(out)
     fixes, secret, ledger, city, plan, map_ = (out / name for name in MADE)

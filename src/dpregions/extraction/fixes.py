@@ -4,7 +4,7 @@ Owns what a table of fixes becomes. A region depends on its own user's fixes alo
 their order; which rows are one user's is the rule of `ids.py`. Rows that cannot be used (NaN, no
 user, latitude 400) count for nothing, silently, be they all there are: what is refused is about
 the call and the types of columns, and no message holds a number of fixes or users. The loops are
-in `density.py`; files are read by `io/traces.py`.
+in `density.py`; files are read by `intake/sources/traces.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from dpregions.choices import FixUnit as FixUnit
-from dpregions.crs import crs_label, read_crs, same_crs
+from dpregions.crs import crs_label, on_the_globe, read_crs, same_crs
 from dpregions.errors import (
     Argument,
     CRSError,
@@ -32,7 +32,7 @@ from dpregions.errors import (
     Part,
     PrivacyError,
 )
-from dpregions.intake.columns import NO_TIME, microseconds_of, numbers_of
+from dpregions.intake import columns
 from dpregions.intake.ids import one_column, user_numbers
 from dpregions.intake.units import UNIT_ATTRIBUTE
 from dpregions.lengths import positive_length
@@ -153,7 +153,7 @@ def regions_from_batches(
     Parameters
     ----------
     batches : iterable of DataFrame
-        As `extraction.traces.read_fixes` makes them: columns `user_id`, `t`, `lon`, `lat`, and
+        As `intake.sources.traces.read_fixes` makes them: columns `user_id`, `t`, `lon`, `lat`, and
         all of a user's fixes in one batch.
     k, max_diameter, crs, unit, gap
         As in `regions_from_fixes`, which gives the same regions of the whole table.
@@ -178,11 +178,6 @@ def regions_from_batches(
     regions = regions.take(order).reset_index(drop=True)
     regions.attrs[UNIT_ATTRIBUTE] = unit
     return regions
-
-
-def on_the_globe(lon: Floats, lat: Floats) -> NDArray[np.bool_]:
-    """Say which places exist: latitude within -90..90, longitude within -180..360."""
-    return (np.abs(lat) <= 90) & (lon >= -180) & (lon <= 360)
 
 
 def _recipe(
@@ -271,12 +266,14 @@ def _read_table(fixes: Any, recipe: _Recipe) -> _Table:
             f"{type(fixes).__name__}: convert it, for example with to_pandas()",
         )
     users = _column(fixes, recipe.user_id, "user_id")
-    when = None if recipe.gap is None else microseconds_of(_column(fixes, recipe.time, "time"))
+    when = (
+        None if recipe.gap is None else columns.microseconds_of(_column(fixes, recipe.time, "time"))
+    )
     if isinstance(fixes, geopandas.GeoDataFrame):
         x, y, crs = _points(fixes)
     else:
-        x = numbers_of(_column(fixes, recipe.lon, "lon"))
-        y = numbers_of(_column(fixes, recipe.lat, "lat"))
+        x = columns.numbers_of(_column(fixes, recipe.lon, "lon"))
+        y = columns.numbers_of(_column(fixes, recipe.lat, "lat"))
         crs = read_crs(4326)
     return _Table(users, x, y, crs, when)
 
@@ -324,7 +321,7 @@ def _usable(table: _Table, recipe: _Recipe) -> tuple[Floats, Floats, Any, Ints |
     if table.crs.is_geographic:
         good &= on_the_globe(table.x, table.y)
     if table.when is not None:
-        good &= table.when != NO_TIME
+        good &= table.when != columns.NO_TIME
     x, y = _projected(table.x[good], table.y[good], table.crs, recipe.crs)
     here = (np.abs(x) < _ON_EARTH) & (np.abs(y) < _ON_EARTH)
     good[good] = here
@@ -474,9 +471,9 @@ def _regions(table: _Table, recipe: _Recipe) -> geopandas.GeoDataFrame:
     x, y, codes, when, names = _usable(table, recipe)
     order, bounds, numbers = _groups(codes, when, recipe.gap)
     kept, offsets = _kept_fixes(x[order], y[order], bounds, recipe)
-    columns = {"user_id": names.take(codes[order][bounds[:-1]]).reset_index(drop=True)}
+    who = {"user_id": names.take(codes[order][bounds[:-1]]).reset_index(drop=True)}
     if recipe.unit == "trajectory":
-        columns["trajectory"] = numbers
-    regions = geopandas.GeoDataFrame(columns, geometry=_hulls(kept, offsets), crs=recipe.crs)
+        who["trajectory"] = numbers
+    regions = geopandas.GeoDataFrame(who, geometry=_hulls(kept, offsets), crs=recipe.crs)
     regions.attrs[UNIT_ATTRIBUTE] = recipe.unit
     return regions

@@ -1,1 +1,1 @@
-"""Exact geometry in integers: the grid, its lattice, outlines of bodies, the cells of queries."""
+"""Exact geometry in integers: grid, lattice, outlines of bodies, cells of queries."""

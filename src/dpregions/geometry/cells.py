@@ -29,17 +29,18 @@ from dpregions.errors import (
     QueryNumber,
 )
 from dpregions.geometry.doubled import SignedTable
-from dpregions.geometry.grid import Grid
 from dpregions.geometry.lattice import REACH, STEPS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyproj import CRS
 
+    from dpregions.geometry.grid import Grid
+
 _BOUNDS = ("xmin", "ymin", "xmax", "ymax")
 
 
-def on_a_line(grid: Grid) -> float:
+def _on_a_line(grid: Grid) -> float:
     """Return how near to one of the grid's lines a coordinate counts as on it."""
     return grid.cell_size / (2 * STEPS)
 
@@ -79,11 +80,24 @@ class Selection:
         """Return whether each query lies partly inside the area and partly outside."""
         if self.bounds is None:
             return np.zeros(self.outside.shape, np.bool_)
-        slack = on_a_line(grid)
+        slack = _on_a_line(grid)
         xmin, ymin, xmax, ymax = self.bounds
         beyond = (xmin < grid.xmin - slack) | (xmax > grid.xmax + slack)
         beyond |= (ymin < grid.ymin - slack) | (ymax > grid.ymax + slack)
         return np.asarray(beyond & ~self.outside)
+
+    def enlarged(self, grid: Grid) -> NDArray[np.bool_]:
+        """Return whether whole cells answer more than each query asked; of rectangles alone."""
+        found = np.zeros(self.outside.shape, np.bool_)
+        which = self.exact & ~self.outside
+        if self.bounds is None or not which.any():
+            return found
+        xmin, ymin, xmax, ymax = self.bounds[:, which]
+        low = np.maximum(xmin, grid.xmin), np.maximum(ymin, grid.ymin)
+        high = np.minimum(xmax, grid.xmax), np.minimum(ymax, grid.ymax)
+        answered = np.array(grid.cell_bounds(*self.ranges[:, which]))
+        found[which] = (np.abs(answered - np.array([*low, *high])) > _on_a_line(grid)).any(axis=0)
+        return found
 
     @property
     def exact(self) -> NDArray[np.bool_]:

@@ -25,9 +25,10 @@ import numpy as np
 
 from dpregions.crs import crs_label, projected_crs, utm_zone
 from dpregions.errors import Argument, DPRegionsWarning, GridError, InputError, InputTypeError
+from dpregions.geometry.cells import select
 from dpregions.geometry.lattice import LATTICE_BITS, REACH, STEPS, axis_range, axis_ranges, steps
 from dpregions.lengths import exact, positive_length, quotient
-from dpregions.memory import COUNT, refuse_beyond
+from dpregions.memory import refuse_beyond
 
 if TYPE_CHECKING:
     import geopandas
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
 __all__ = ["LATTICE_BITS", "REACH", "STEPS", "Grid", "Kind", "check_grid", "size_in_words"]
 
 Kind = Literal["faces", "edges", "vertices"]
+
+COUNT = 24
+"""Bytes of memory per component of an exact histogram: the counts, what a build adds up in, and
+the table that queries read. `benchmarks/memory.py` measures it."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -345,8 +350,6 @@ class Grid:
 
         Takes the queries that `EulerHistogram.count` takes; looks at the grid alone.
         """
-        from dpregions.geometry.cells import select
-
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DPRegionsWarning)
             selection = select(self, query, crs)

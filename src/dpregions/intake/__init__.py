@@ -1,1 +1,1 @@
-"""Any input of regions -> one bounded convex outline for each user; when two ids are one."""
+"""Any input of regions -> one bounded convex outline for each user; files of fixes -> fixes."""

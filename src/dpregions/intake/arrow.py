@@ -77,6 +77,11 @@ class RegionStream:
         self._was_read = False
 
     @property
+    def unit(self) -> str | None:
+        """What one region stands for, where the source says so."""
+        return self.attrs.get(UNIT_ATTRIBUTE)
+
+    @property
     def columns(self) -> list[str]:
         """The names of the columns."""
         return list(self.schema.names)

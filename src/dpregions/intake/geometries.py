@@ -142,7 +142,7 @@ def _walkable(column: Any) -> NDArray[np.bool_]:
     offsets = np.frombuffer(ends, kind)[rows].astype(np.int64)
     octets = np.frombuffer(b"" if data is None else data, np.uint8)
     octets.flags.writeable = False  # some buffers are, and the walk is compiled once
-    fine: NDArray[np.bool_] = _wkb.walkable(octets, offsets)
+    fine: NDArray[np.bool_] = _wkb.walkable(octets, offsets, MAX_NESTING)
     return fine & (np.diff(offsets) <= MAX_BYTES)
 
 

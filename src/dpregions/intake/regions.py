@@ -27,14 +27,18 @@ from dpregions.intake.arrow import (
     geometry_field,
     is_arrow,
     plain_column,
+    with_schema,
 )
 from dpregions.intake.geometries import coordinates, decoded, object_array
 from dpregions.intake.ids import IdColumns, refuse_kind, user_numbers
+from dpregions.intake.units import mark_of, protected
 from dpregions.unforeseen import READING, foreseen, foreseen_items
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyproj import CRS
+
+    from dpregions.privacy.budget import Unit
 
 BATCH = 1 << 12
 """Regions read at once: what a worker holds beside its histogram, and what a cache holds."""
@@ -86,6 +90,15 @@ class RegionSource:
     tables: Iterable[RegionTable]
     ids: NDArray[np.int64] | None
     crs: CRS | None
+
+
+def read_unit(regions: Any, user_id: Any, unit: Unit | None) -> tuple[Any, Any, Unit]:
+    """Return regions that show their schema, the ids that count once each, and what each id is.
+
+    No row is read. A mark of the regions refuses another unit than theirs.
+    """
+    regions = with_schema(regions)
+    return regions, *protected(user_id, unit, marked=mark_of(regions))
 
 
 def read_outlines(

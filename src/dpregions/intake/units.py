@@ -12,7 +12,7 @@ from typing import Any
 
 from dpregions.errors import Argument, InputError, PrivacyError
 from dpregions.intake.ids import EACH_ROW, IdColumns, one_column
-from dpregions.privacy.budget import UNITS, Unit, one_of
+from dpregions.privacy.budget import PrivacyUnit, Unit
 
 UNIT_ATTRIBUTE = "dpregions_unit"
 """Key, in a frame's `attrs` and in a file's metadata, of what one of its regions stands for."""
@@ -52,7 +52,7 @@ def protected(user_id: Any, unit: Unit | None, *, marked: str | None = None) -> 
         What one region stands for, as the regions say themselves.
     """
     if unit is not None:
-        one_of(unit, UNITS, "unit")
+        PrivacyUnit(unit=unit)  # which refuses an unknown one
     if user_id is None:
         if unit in ("user", "trajectory"):
             raise PrivacyError(

@@ -11,15 +11,13 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dpregions.intake.geometries import MAX_NESTING
-
 _POINT, _LINE, _POLYGON, _MULTIPOINT, _COLLECTION = 1, 2, 3, 4, 7
 _Z, _M, _SRID = 0x80000000, 0x40000000, 0x20000000
 _HEAD = 5  # bytes of the byte order and the type: no geometry is shorter
 
 
 @njit(cache=True, nogil=True)
-def walkable(data, offsets):
+def walkable(data, offsets, deepest):
     """Say which records are WKB of points, lines, polygons and collections of these.
 
     The extended and the ISO form, both byte orders, Z and M are fine. Bytes after a geometry's
@@ -31,10 +29,12 @@ def walkable(data, offsets):
     data : uint8 (n,)
         The bytes of all records; record i is ``data[offsets[i]:offsets[i + 1]]``.
     offsets : int64 (records + 1,)
+    deepest : int
+        How deep collections may nest.
     """
     fine = np.zeros(offsets.size - 1, np.bool_)
     # One level for the record, one for each collection, one for the parts of a multi-geometry.
-    left, wanted = np.empty(MAX_NESTING + 2, np.int64), np.empty(MAX_NESTING + 2, np.int64)
+    left, wanted = np.empty(deepest + 2, np.int64), np.empty(deepest + 2, np.int64)
     for i in range(offsets.size - 1):
         start, stop = offsets[i], offsets[i + 1]
         if 0 <= start <= stop <= data.size:
@@ -67,7 +67,7 @@ def _walk(data, at, stop, left, wanted):
         elif kind == _POLYGON:
             at = _after_rings(data, at, stop, big, width)
         else:
-            if stop - at < 4 or (kind == _COLLECTION and level == MAX_NESTING):
+            if stop - at < 4 or (kind == _COLLECTION and level == left.size - 2):
                 return False
             level += 1
             # Each part is walked: no count can announce more than there is.

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpregions.planning.arguments import Query, shown_length, shown_percent
+from dpregions.lengths import shown_length, shown_percent
+from dpregions.planning.arguments import Query
 from dpregions.planning.rehearsal import Outcome, Trial, rehearse
 from dpregions.privacy.budget import Budget, Neighbours
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpregions.errors import Argument, GridError, InputError, InputTypeError
 from dpregions.geometry.grid import Grid
-from dpregions.lengths import metres_per_unit, positive_length, quotient
+from dpregions.lengths import positive_length, quotient, shown_area, shown_length
 from dpregions.privacy.budget import Budget
 
 MOST_REGIONS = 10**10
@@ -237,28 +237,3 @@ def _percent(text: str, given: Argument) -> float:
         return float(bare[:-1]) / 100 if bare.endswith("%") else float(bare)
     except ValueError:
         raise InputError(given, " is no percentage: write for example 5%") from None
-
-
-def shown_length(length: float, grid: Grid) -> str:
-    """Return a length in CRS units as people write it."""
-    if grid.crs is None:
-        return f"{length:g}"
-    metres = length * float(metres_per_unit(grid.crs))
-    return f"{metres / 1000:g} km" if metres >= 1000 else f"{metres:g} m"
-
-
-def shown_area(grid: Grid) -> str:
-    """Return an area's width and height as people write them."""
-    xmin, ymin, xmax, ymax = grid.bounds
-    return f"{shown_length(xmax - xmin, grid)} x {shown_length(ymax - ymin, grid)}"
-
-
-def shown_percent(share: float) -> str:
-    """Return a share as a percentage of two digits, in full."""
-    percent = 100 * share
-    if percent == 0:
-        return "0 %"
-    digits = max(1 - math.floor(math.log10(percent)), 0)
-    whole = round(percent, 1 - math.floor(math.log10(percent)))
-    text = f"{whole:,.{digits}f}"
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"

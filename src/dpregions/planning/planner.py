@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpregions.lengths import shown_area, shown_length, shown_percent
 from dpregions.planning import arguments as given
 from dpregions.planning.advice import (
     Asked,
@@ -23,9 +24,9 @@ from dpregions.planning.advice import (
     part_of,
     with_finer_epsilons,
 )
-from dpregions.planning.arguments import Query, shown_percent, square_grids
+from dpregions.planning.arguments import Query, square_grids
 from dpregions.planning.rehearsal import REHEARSED, Outcome, Trial
-from dpregions.privacy.budget import NEIGHBOURS, BudgetLike, Neighbours, one_of, warn_large
+from dpregions.privacy.budget import BudgetLike, Neighbours, PrivacyUnit, warn_large
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -176,7 +177,7 @@ def plan(
         methods=given.read_methods(methods, REHEARSED),
         neighbours=neighbours,
     )
-    one_of(neighbours, NEIGHBOURS, "neighbours")
+    PrivacyUnit(neighbours)  # which refuses an unknown one
     bound = given.read_bound(max_diameter, asked.grids)
     budgets = given.read_epsilons(epsilons)
     warn_large(budgets, stacklevel=2)
@@ -190,7 +191,7 @@ def plan(
     if aim is not None:
         finer = with_finer_epsilons(asked, sizes, outcomes, aim, part_of(progress, share, 1.0))
         advice = tuple(advise(asked, sizes, finer, budgets, aim))
-    area = given.shown_area(asked.grids[0])
+    area = shown_area(asked.grids[0])
     return Plan(area, bound, asked.n_regions, neighbours, rows, advice)
 
 
@@ -204,7 +205,7 @@ def _rows(
             rows, cols = cells or (0, 0)
             yield Expectation(
                 trial.method,
-                given.shown_length(grid.cell_size, grid),
+                shown_length(grid.cell_size, grid),
                 grid.cell_size,
                 float(trial.budget),
                 query.label,
@@ -233,7 +234,7 @@ def _summary(outcome: Outcome, column: int, answered: bool) -> tuple[float, floa
 
 
 def _note(grid: Grid, query: Query, outcome: Outcome) -> str:
-    cell = given.shown_length(grid.cell_size, grid)
+    cell = shown_length(grid.cell_size, grid)
     if isinstance(outcome, str):
         return f"not possible with d = {cell}: {outcome}"
     cells = query.cells(grid)
@@ -241,7 +242,7 @@ def _note(grid: Grid, query: Query, outcome: Outcome) -> str:
         return f"{query.label} is smaller than a cell of {cell}"
     if query.fits(grid):
         return ""
-    answered = " x ".join(given.shown_length(n * grid.cell_size, grid) for n in cells)
+    answered = " x ".join(shown_length(n * grid.cell_size, grid) for n in cells)
     return f"{query.label} is enlarged to whole cells: {answered} with d = {cell}"
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpregions.atomic_files import replacing
 from dpregions.errors import InputError, MissingExtraError
-from dpregions.planning.arguments import shown_percent
+from dpregions.lengths import shown_percent
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,7 +21,7 @@ import numpy as np
 from dpregions.choices import Neighbours as Neighbours
 from dpregions.choices import Unit as Unit
 from dpregions.errors import Argument, PrivacyError, SettingWarning
-from dpregions.lengths import exact
+from dpregions.lengths import exact, short_text
 
 BudgetLike: TypeAlias = "Budget | Fraction | Decimal | float"
 
@@ -202,16 +202,3 @@ def _refuse_longer(epsilon: Fraction, digits: int) -> None:
         raise PrivacyError(
             Argument("epsilon"), f" is a fraction of more than {digits} digits: round it down."
         )
-
-
-def short_text(value: Fraction) -> str:
-    """Return a fraction as decimals where a float's shortest form is exactly it, else as p/q."""
-    try:
-        shown = repr(float(value))
-    except OverflowError:
-        shown = "0"
-    if Fraction(shown) == value:
-        return shown
-    # Python limits the digits that it writes of an int; of a Decimal it writes all.
-    parts = [value.numerator] if value.denominator == 1 else [value.numerator, value.denominator]
-    return "/".join(str(Decimal(part)) for part in parts)

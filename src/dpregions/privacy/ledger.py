@@ -28,6 +28,7 @@ from dpregions.errors import (
     OverBudgetError,
     printable,
 )
+from dpregions.lengths import short_text
 from dpregions.privacy.account_names import account_name, look_alike
 from dpregions.privacy.budget import (
     MOST_GIVEN_DIGITS,
@@ -36,7 +37,6 @@ from dpregions.privacy.budget import (
     Neighbours,
     PrivacyUnit,
     Unit,
-    short_text,
 )
 from dpregions.privacy.ledger_file import insert, now, transaction
 from dpregions.privacy.noise import IntArray, NoiseSource

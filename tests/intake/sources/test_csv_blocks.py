@@ -20,9 +20,9 @@ from dpregions import EulerHistogram, synthetic
 from dpregions.curator import check_regions
 from dpregions.errors import DPRegionsError, InputError
 from dpregions.extraction.fixes import regions_from_batches
-from dpregions.extraction.traces import read_fixes
 from dpregions.intake.ids import plain_text
 from dpregions.intake.sources import csv_blocks, tables
+from dpregions.intake.sources.traces import read_fixes
 
 GRID = synthetic.grid(cell_size="2km")
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from dpregions.choices import TraceFormat as TraceFormat
+from dpregions.crs import on_the_globe
 from dpregions.errors import Argument, InputError, InputTypeError
-from dpregions.extraction.fixes import on_the_globe
 from dpregions.intake.ids import plain_text
 from dpregions.intake.sources import csv_blocks
 from dpregions.intake.sources.tables import (

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpregions.errors import InputError, InputTypeError
-from dpregions.extraction import traces
 from dpregions.extraction.fixes import regions_from_batches, regions_from_fixes
-from dpregions.extraction.traces import NOT_PRIVATE, read_fixes
-from dpregions.intake.sources import tables
+from dpregions.intake.sources import tables, traces
+from dpregions.intake.sources.traces import NOT_PRIVATE, read_fixes
 
 
 def all_of(reader):
