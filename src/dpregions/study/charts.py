@@ -1,4 +1,4 @@
-"""How a study's pictures look: one colour, marker and line a method, the same everywhere.
+"""How a study's pictures look: one colour, marker and line per method, the same everywhere.
 
 Colours are Okabe and Ito's, told apart by readers of every colour vision; ours and the paper's
 steps are drawn through, baselines dashed. Knows methods and axes, not experiments.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dpregions.study.datasets import DATASETS
-from dpregions.study.measures import EULER
+from dpregions.study.methods import EULER
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,19 +56,6 @@ def title_of(dataset: str) -> str:
 def label_of(method: str) -> str:
     """Return a method's or a step's name for readers."""
     return STYLES[method].label if method in STYLES else method
-
-
-def duration(seconds: float) -> str:
-    """Return a time in two digits, in a unit that fits it."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{float(f'{seconds / size:.2g}'):,.12g} {unit}"
-    return f"{float(f'{seconds / 1e-6:.2g}'):,.12g} µs"
-
-
-def short(value: float) -> str:
-    """Return a number in two digits, without an exponent."""
-    return "< 0.001" if 0 < value < 0.001 else f"{float(f'{value:.2g}'):,.12g}"
 
 
 def shown(table: pd.DataFrame) -> list[str]:

@@ -1,7 +1,7 @@
 """How often the intervals of releases hold the true count, and how wide they are.
 
-Study on exact data: not a private release. Each release chooses what to measure anew, as it
-does in use.
+Study on exact data: not a private release. Each release is made as it is in use, but for its
+seeded noise, and asked what users ask: nothing here knows how an interval comes about.
 """
 
 from __future__ import annotations
@@ -11,18 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.mechanisms.footprint import mechanism as footprint
-from dpregions.planning.exact_data import LABEL, EulerAnswers, ExactData
+from dpregions.planning.exact_data import LABEL, ExactData
 from dpregions.planning.workload import SHARES, rectangles
-from dpregions.privacy.budget import Budget, BudgetLike
+from dpregions.privacy.budget import BudgetLike
 from dpregions.privacy.seeded import StudyNoise
+from dpregions.releases.make import release_with
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
+
+    from dpregions.geometry.grid import Grid
 
 
 def interval_coverage(
-    data: ExactData,
+    regions: Any,
+    grid: Grid,
+    max_diameter: float | str,
     *,
     epsilon: BudgetLike,
     releases: int,
@@ -35,7 +40,8 @@ def interval_coverage(
 
     Parameters
     ----------
-    data : ExactData
+    regions, grid, max_diameter
+        As `release` takes them, with a column `user_id`.
     epsilon : number or Budget
         For each release.
     releases : int
@@ -50,38 +56,31 @@ def interval_coverage(
     -------
     pandas.DataFrame
         By share of the area: `held` (share of intervals with the true count), `noisy` (share
-        whose noise part is over half of the width), `held_noisy` (of those), `width` (mean, in
-        regions) and `relative_width` (to the true count). Its attributes: `label`, and `plans`,
-        how often which levels were measured.
+        where noise makes over half of the expected error), `held_noisy` (of those), `width`
+        (mean, in regions) and `relative_width` (to the true count). Its attributes: `label`,
+        and `plans`, how often which levels were measured.
     """
     import pandas as pd
 
-    budget = Budget(epsilon)
+    exact = ExactData.of(regions, grid, max_diameter).truth
     rows: list[tuple[Any, ...]] = []
     plans: dict[tuple[str, ...], int] = {}
-    for release in range(releases):
-        steps = footprint.run(
-            data.outlines, data.grid, data.bound, budget=budget, neighbours="add-remove",
-            noise=StudyNoise(int(np.random.default_rng([seed, release]).integers(2**62))),
-        )  # fmt: skip
-        measured = tuple(what for what, _ in steps.spending)
+    for number in range(releases):
+        noise = StudyNoise(int(np.random.default_rng([seed, number]).integers(2**62)))
+        release = release_with(noise, regions, grid, epsilon=epsilon, max_diameter=max_diameter)
+        measured = tuple(what for what, _ in release.spending)
         plans[measured] = plans.get(measured, 0) + 1
-        signed, whole = EulerAnswers(steps.signed), EulerAnswers(steps.counts)
-        rng = np.random.default_rng([seed, release, 1])
+        rng = np.random.default_rng([seed, number, 1])
         for share in SHARES:
-            cells = rectangles(share, *data.grid.shape, placements, rng)
-            truth, middle = data.truth.answers(cells), signed.answers(cells)
-            noise, shape = footprint.rectangle_deviations(steps.measurements, cells)
-            width = footprint.half_widths(noise, shape, confidence)
-            of_noise = footprint.half_widths(noise, np.zeros_like(shape), confidence)
-            low, high = np.maximum(middle - width, 0), np.maximum(middle + width, 0)
-            count = whole.answers(cells)
-            low, high = np.minimum(low, count), np.maximum(high, count)
-            held = (low <= truth) & (truth <= high)
-            found = zip(held, of_noise > width / 2, high - low, truth, strict=True)
-            rows += [(share, release, *values) for values in found]
+            cells = rectangles(share, *grid.shape, placements, rng)
+            query, truth = _inside(cells, grid), exact.answers(cells)
+            low, high = release.interval(*query, confidence=confidence)
+            expected = release.expected_error(*query)
+            held, noisy = (low <= truth) & (truth <= high), expected.noise > expected.total / 2
+            found = zip(held, noisy, high - low, truth, strict=True)
+            rows += [(share, number, *values) for values in found]
         if progress is not None:
-            progress(release + 1)
+            progress(number + 1)
     each = pd.DataFrame(rows, columns=["share", "release", "held", "noisy", "width", "truth"])
     each["held_noisy"] = each["held"].where(each["noisy"])
     by_size = each.groupby("share")
@@ -89,3 +88,16 @@ def interval_coverage(
     table["relative_width"] = by_size["width"].mean() / by_size["truth"].mean()
     table.attrs.update(label=LABEL, plans=plans)
     return table
+
+
+def _inside(cells: NDArray[np.int64], grid: Grid) -> tuple[NDArray[np.float64], ...]:
+    """Return rectangles that touch just these cells: ``xmin, ymin, xmax, ymax``."""
+    row0, row1, col0, col1 = cells
+    x, y, side = grid.xmin, grid.ymin, grid.cell_size
+    # A quarter of a cell from its edge, so that no rounding reaches the next one.
+    return (
+        x + (col0 + 0.25) * side,
+        y + (row0 + 0.25) * side,
+        x + (col1 + 0.75) * side,
+        y + (row1 + 0.75) * side,
+    )

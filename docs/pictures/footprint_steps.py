@@ -14,17 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.euler import EulerHistogram
-from dpregions.geometry.grid import Grid
-from dpregions.geometry.lattice import STEPS
-from dpregions.geometry.outlines import Bound
-from dpregions.intake.regions import outlines_of
-from dpregions.mechanisms.footprint.bodies import Bodies
-from dpregions.mechanisms.footprint.buckets import Buckets, Footprints
-from dpregions.mechanisms.footprint.catalogue import Catalogue, catalogue
-from dpregions.mechanisms.footprint.levels import covert_fit
-from dpregions.plots import blank_figure
-from dpregions.plots.numbered_grid import (
+from docs.pictures.numbered_grid import (
     FAINT,
     INK,
     LINE,
@@ -36,6 +26,16 @@ from dpregions.plots.numbered_grid import (
     outside,
     sum_in_words,
 )
+from dpregions.euler import EulerHistogram
+from dpregions.geometry.grid import Grid
+from dpregions.geometry.lattice import STEPS
+from dpregions.geometry.outlines import Bound
+from dpregions.intake.regions import outlines_of
+from dpregions.mechanisms.footprint.bodies import Bodies
+from dpregions.mechanisms.footprint.buckets import Buckets, Footprints
+from dpregions.mechanisms.footprint.catalogue import Catalogue, catalogue
+from dpregions.mechanisms.footprint.levels import covert_fit
+from dpregions.plots import blank_figure
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.releases.make import release_with
 from dpregions.releases.published import Release

@@ -22,7 +22,7 @@ import numpy as np
 from dpregions.planning.exact_data import ExactData
 from dpregions.privacy.budget import Budget, Neighbours, sensitivity_factor
 from dpregions.privacy.noise import NoiseSource
-from dpregions.study.baselines import CellSums
+from dpregions.study.methods.baselines import CellSums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
