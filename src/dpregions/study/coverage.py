@@ -73,7 +73,7 @@ def interval_coverage(
         rng = np.random.default_rng([seed, number, 1])
         for share in SHARES:
             cells = rectangles(share, *grid.shape, placements, rng)
-            query, truth = _inside(cells, grid), exact.answers(cells)
+            query, truth = inside(cells, grid), exact.answers(cells)
             low, high = release.interval(*query, confidence=confidence)
             expected = release.expected_error(*query)
             held, noisy = (low <= truth) & (truth <= high), expected.noise > expected.total / 2
@@ -90,7 +90,7 @@ def interval_coverage(
     return table
 
 
-def _inside(cells: NDArray[np.int64], grid: Grid) -> tuple[NDArray[np.float64], ...]:
+def inside(cells: NDArray[np.int64], grid: Grid) -> tuple[NDArray[np.float64], ...]:
     """Return rectangles that touch just these cells: ``xmin, ymin, xmax, ymax``."""
     row0, row1, col0, col1 = cells
     x, y, side = grid.xmin, grid.ymin, grid.cell_size
