@@ -1,6 +1,6 @@
 """The paper's running example in six panels: two bodies, the four steps, and a query.
 
-Draws exact counts beside seeded noise, so it is for made-up bodies only; the docs use it.
+Draws exact counts beside seeded noise, so it is for made-up bodies only.
 """
 
 from __future__ import annotations
