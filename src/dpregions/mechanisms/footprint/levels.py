@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from dpregions.mechanisms.least_squares import gathered, settled
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -144,24 +146,7 @@ def combine(measured: Measured) -> tuple[list[NDArray[np.float64]], list[NDArray
     Infinite where nothing at or below a part was measured.
     """
     tree = measured.hierarchy
-    n = len(tree.levels)
-    values: list[NDArray[np.float64]] = [np.zeros(size) for size in tree.sizes]
-    spread: list[NDArray[np.float64]] = [np.full(size, np.inf) for size in tree.sizes]
-    for level in range(n - 1, -1, -1):
-        if level < n - 1:
-            up = tree.parent[level]
-            values[level] = _sum(up, values[level + 1], tree.sizes[level])
-            spread[level] = _sum(up, spread[level + 1], tree.sizes[level])
-        direct = measured.values[level]
-        if direct is not None:
-            own = measured.variances[level]
-            # The weight of what comes from below; 0 where that was not measured.
-            below = own / (own + spread[level])
-            values[level] = np.where(
-                below > 0, below * values[level] + (1 - below) * direct, direct
-            )
-            spread[level] = own * (1 - below)
-    return values, spread
+    return gathered(tree.sizes, tree.parent, measured.values, measured.variances)
 
 
 def signed_fit(measured: Measured, expected: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -173,8 +158,7 @@ def signed_fit(measured: Measured, expected: NDArray[np.float64]) -> NDArray[np.
         if np.isinf(spread[level]).any():
             fit = fit[up] * _shares(tree, level, expected)
             continue
-        missing = fit - _sum(up, values[level], len(fit))
-        fit = values[level] + spread[level] * (missing / _sum(up, spread[level], len(fit)))[up]
+        fit = settled(fit, up, values[level], spread[level])
     return fit[tree.part[-1]]
 
 
