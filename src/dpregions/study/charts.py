@@ -87,6 +87,11 @@ def cells_text(part: pd.DataFrame) -> str:
     return f"d = {part['cell_km'].iloc[0]:.3g} km"
 
 
+def heading(part: pd.DataFrame, *facts: str) -> str:
+    """Return what a panel shows: its data set, facts about it, the side of its cells."""
+    return ", ".join([title_of(part["dataset"].iloc[0]), *facts, cells_text(part)])
+
+
 def draw_line(axis: Any, method: str, x: Any, rows: pd.DataFrame) -> None:
     """Draw a method's errors with a band; the truth, which errs by 0, as the floor."""
     if method == EULER:
@@ -160,8 +165,9 @@ def draw_bar_chart(axis: Any, names: list[str], values: Any, text: Text) -> None
     _name_rows(axis, names, values, values, text)
 
 
-def draw_dots(axis: Any, names: list[str], values: Any, low: Any, high: Any, text: Text) -> None:
-    """Draw one dot a row on a logarithmic axis, which has no 0 for a bar to start from."""
+def draw_dots(axis: Any, names: list[str], rows: pd.DataFrame, column: str, text: Text) -> None:
+    """Draw one dot per row on a logarithmic axis, which has no 0 for a bar to start from."""
+    values, low, high = (rows[name] for name in (column, "low", "high"))
     for place, name in enumerate(names):
         colour = STYLES[name].colour if name in STYLES else INK
         value = values.iloc[place]

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dpregions.study.charts import (
-    add_legend,
-    draw_line,
-    error_axis,
-    new_figure,
-    shown,
-    title_of,
-)
+from dpregions.study import charts
 from dpregions.study.datasets import CABSPOTTING, TDRIVE, DataSet, Setting
 from dpregions.study.experiments.base import Experiment, Pictures, Source, datasets_of, varied
 from dpregions.study.experiments.errors import (
@@ -45,11 +38,11 @@ def _brief(table: pd.DataFrame) -> pd.DataFrame:
 
 def _draw(table: pd.DataFrame, source: Source) -> Pictures:
     parts = datasets_of(table)
-    figure, axes = new_figure(1, len(parts), 5.6, 4.2)
+    figure, axes = charts.new_figure(1, len(parts), 5.6, 4.2)
     for axis, (dataset, part) in zip(axes[0], parts.items(), strict=True):
-        for method in shown(part):
+        for method in charts.shown(part):
             rows = part[part["method"] == method].sort_values("cells_a_side")
-            draw_line(axis, method, rows["cells_a_side"], rows)
+            charts.draw_line(axis, method, rows["cells_a_side"], rows)
         sides = part.drop_duplicates("cells_a_side").sort_values("cells_a_side")
         texts = [
             f"A/d = {n}\nd = {d:.3g} km\nsensitivity {s}"
@@ -58,9 +51,9 @@ def _draw(table: pd.DataFrame, source: Source) -> Pictures:
             )
         ]
         axis.set_xticks(sides["cells_a_side"], texts)
-        axis.set_title(f"{title_of(dataset)}, questions of 1 % of the area")
-        error_axis(axis, True)
-    add_legend(figure, shown(table))
+        axis.set_title(f"{charts.title_of(dataset)}, questions of 1 % of the area")
+        charts.error_axis(axis, True)
+    charts.add_legend(figure, charts.shown(table))
     yield "cells", figure
 
 

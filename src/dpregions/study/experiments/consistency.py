@@ -13,7 +13,7 @@ import numpy as np
 
 from dpregions.mechanisms.paper import pipeline as paper
 from dpregions.planning.exact_data import EulerAnswers
-from dpregions.study.charts import cells_text, draw_bar_chart, label_of, new_figure, shown, title_of
+from dpregions.study import charts
 from dpregions.study.experiments.base import (
     WHERE,
     Experiment,
@@ -98,18 +98,18 @@ def _summary(raw: pd.DataFrame) -> pd.DataFrame:
 
 
 def _draw(table: pd.DataFrame, source: Source) -> Pictures:
-    parts, methods = datasets_of(table), shown(table)
+    parts, methods = datasets_of(table), charts.shown(table)
     height = 0.3 * len(methods) + 1.1
-    figure, axes = new_figure(len(parts), len(KINDS), 2.35, height, sharey=True)
-    for line, (dataset, mine) in zip(axes, parts.items(), strict=True):
+    figure, axes = charts.new_figure(len(parts), len(KINDS), 2.35, height, sharey=True)
+    for line, mine in zip(axes, parts.values(), strict=True):
         part = mine.set_index("method").loc[methods]
         for axis, (kind, title) in zip(line, KINDS.items(), strict=True):
-            draw_bar_chart(axis, methods, part[f"{kind}_percent"], short)
+            charts.draw_bar_chart(axis, methods, part[f"{kind}_percent"], short)
             axis.set_xlim(0, 1.3 * max(table[f"{kind}_percent"].max(), 1e-9))
             axis.set_title(title, size=9)
             axis.set_xticks([])
             axis.spines["bottom"].set_visible(False)
-        line[0].set_ylabel(f"{title_of(dataset)}, {cells_text(part)}", size=9)
+        line[0].set_ylabel(charts.heading(part), size=9)
     yield "consistency", figure
 
 
@@ -122,7 +122,7 @@ def _say(part: pd.DataFrame) -> str:
         row = rows.iloc[0]
         c1, c2, c3 = (percent(row[f"{kind}_percent"]) for kind in ("C1", "C2", "C3"))
         sentences.append(
-            f"{label_of(method)} violates {c1} of C1, {c2} of C2, {c3} of C3; "
+            f"{charts.label_of(method)} violates {c1} of C1, {c2} of C2, {c3} of C3; "
             f"{percent(row['negative_percent'])} of its answers are negative, and in "
             f"{percent(row['non_monotone_percent'])} of nested pairs the smaller answers more "
             f"({percent(row['next_non_monotone_percent'])} of the pairs a row or column apart)"
@@ -139,9 +139,8 @@ def _least(table: pd.DataFrame | None) -> Finding:
     for _, row in rows.iterrows():
         c1, c2, c3 = (row[f"{kind}_percent"] for kind in ("C1", "C2", "C3"))
         holds &= bool(c3 <= min(c1, c2))
-        texts.append(
-            f"{title_of(row['dataset'])} C1 {percent(c1)}, C2 {percent(c2)}, C3 {percent(c3)}"
-        )
+        title = charts.title_of(row["dataset"])
+        texts.append(f"{title} C1 {percent(c1)}, C2 {percent(c2)}, C3 {percent(c3)}")
     return judged(
         printed,
         "; ".join(texts),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.study.charts import cells_text, label_of, new_figure, shown, title_of
+from dpregions.study import charts
 from dpregions.study.experiments.base import (
     WHERE,
     Experiment,
@@ -42,9 +42,9 @@ def _brief(table: pd.DataFrame) -> pd.DataFrame:
 
 def _draw(table: pd.DataFrame, source: Source) -> Pictures:
     for dataset, part in datasets_of(table).items():
-        methods = shown(part)
+        methods = charts.shown(part)
         columns = (len(methods) + 1) // 2
-        figure, axes = new_figure(2, columns, 2.5, 2.5)
+        figure, axes = charts.new_figure(2, columns, 2.5, 2.5)
         n, side = part["cells_a_side"].iloc[0], part["cell_km"].iloc[0]
         top = part.loc[part["method"] == EULER, "regions"].max()
         image: Any = None
@@ -60,7 +60,7 @@ def _draw(table: pd.DataFrame, source: Source) -> Pictures:
                 vmax=np.sqrt(top),
                 extent=(0, n * side, 0, n * side),
             )
-            axis.set_title(label_of(method), size=9)
+            axis.set_title(charts.label_of(method), size=9)
             axis.set_xticks([])
             axis.set_yticks([])
         for axis in axes.flat[len(methods) :]:
@@ -69,7 +69,8 @@ def _draw(table: pd.DataFrame, source: Source) -> Pictures:
         ticks = np.round(top * np.linspace(0, 1, 6) ** 2).astype(int)
         bar.set_ticks(np.sqrt(ticks), labels=[f"{tick:,}" for tick in ticks])
         bar.set_label("regions that touch the cell (more: as the top)", size=8)
-        figure.suptitle(f"{title_of(dataset)}: {n * side:g} km square, {cells_text(part)}", size=10)
+        area = f"{charts.title_of(dataset)}: {n * side:g} km square"
+        figure.suptitle(f"{area}, {charts.cells_text(part)}", size=10)
         yield f"density_{dataset}", figure
 
 

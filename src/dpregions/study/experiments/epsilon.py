@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dpregions.study.charts import (
-    add_legend,
-    cells_text,
-    draw_line,
-    error_axis,
-    new_figure,
-    shown,
-    title_of,
-)
+from dpregions.study import charts
 from dpregions.study.datasets import DataSet, Setting
 from dpregions.study.experiments.base import Experiment, Pictures, Source, varied
 from dpregions.study.experiments.errors import (
@@ -48,18 +40,18 @@ def _draw(table: pd.DataFrame, source: Source) -> Pictures:
     panels = list(
         dict.fromkeys(zip(table["dataset"], table["share_percent"].round(6), strict=True))
     )
-    figure, axes = new_figure(1, len(panels), 4.6, 4.2)
+    figure, axes = charts.new_figure(1, len(panels), 4.6, 4.2)
     for column, (dataset, share) in enumerate(panels):
         axis = axes[0, column]
         part = table[(table["dataset"] == dataset) & (table["share_percent"].round(6) == share)]
-        for method in shown(part):
+        for method in charts.shown(part):
             rows = part[part["method"] == method].sort_values("epsilon")
-            draw_line(axis, method, rows["epsilon"], rows)
+            charts.draw_line(axis, method, rows["epsilon"], rows)
         axis.set_xticks(sorted(set(part["epsilon"])))
         axis.set_xlabel("epsilon")
-        axis.set_title(f"{title_of(dataset)}, {share:g} % of the area, {cells_text(part)}")
-        error_axis(axis, column == 0)
-    add_legend(figure, shown(table))
+        axis.set_title(charts.heading(part, f"{share:g} % of the area"))
+        charts.error_axis(axis, column == 0)
+    charts.add_legend(figure, charts.shown(table))
     yield "epsilon", figure
 
 

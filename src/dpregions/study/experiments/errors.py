@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from dpregions.planning.workload import placed, shapes_of_area
-from dpregions.study.charts import label_of
+from dpregions.study import charts
 from dpregions.study.experiments.base import SPREAD, WHERE, Measure, Source, Unit, spread
 from dpregions.study.harness import PLACEMENTS, Question, Row, sized_questions
 from dpregions.study.methods import BASELINES, EULER, OURS, ROUND
@@ -92,7 +92,7 @@ def against(part: pd.DataFrame) -> str:
     methods = set(part["method"])
     if OURS not in methods:
         best = min(methods - {EULER}, key=lambda m: _error(part, m))
-        return f"{label_of(best)} errs least, by {percent(_error(part, best))}"
+        return f"{charts.label_of(best)} errs least, by {percent(_error(part, best))}"
     ours = _error(part, OURS)
     text = f"ours errs by {percent(ours)}"
     if ROUND in methods:
@@ -102,7 +102,7 @@ def against(part: pd.DataFrame) -> str:
     if present:
         best = min(present, key=lambda name: _error(part, name))
         value = _error(part, best)
-        text += f", the best baseline ({label_of(best)}) by {percent(value)}"
+        text += f", the best baseline ({charts.label_of(best)}) by {percent(value)}"
         text += f" ({times_as(value, ours)} ours)"
     return text
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dpregions import synthetic
 from dpregions.atomic_files import SECRET, replacing
-from dpregions.study.charts import INK
+from dpregions.study import charts
 from dpregions.study.datasets import DATASETS, MAX_DIAMETER, DataSet
 from dpregions.study.experiments.base import (
     READING,
@@ -89,7 +89,7 @@ def _draw(table: pd.DataFrame, source: Source) -> Pictures:
         crs = data.grid(data.n).crs
         figure = plot_extraction(fixes, k=k, max_diameter=MAX_DIAMETER, crs=crs)
         who = "a made-up user" if data.made_up else "ONE REAL USER: SECRET, never to be published"
-        figure.suptitle(f"{data.title}: {who}", size=10, color=INK)
+        figure.suptitle(f"{data.title}: {who}", size=10, color=charts.INK)
         yield f"extraction_{dataset}", figure
 
 

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dpregions.study.charts import (
-    STYLES,
-    cells_text,
-    draw_dots,
-    label_of,
-    new_figure,
-    shown,
-    title_of,
-)
+from dpregions.study import charts
 from dpregions.study.experiments.base import (
     SPREAD,
     WHERE,
@@ -40,27 +32,25 @@ def _summary(raw: pd.DataFrame) -> pd.DataFrame:
 
 
 def _draw(table: pd.DataFrame, source: Source) -> Pictures:
-    parts, methods = datasets_of(table), shown(table)
-    figure, axes = new_figure(1, len(parts), 4.2, 0.42 * len(methods) + 1.6, sharey=True)
-    for axis, (dataset, mine) in zip(axes[0], parts.items(), strict=True):
+    parts, methods = datasets_of(table), charts.shown(table)
+    figure, axes = charts.new_figure(1, len(parts), 4.2, 0.42 * len(methods) + 1.6, sharey=True)
+    for axis, mine in zip(axes[0], parts.values(), strict=True):
         part = mine.set_index("method").loc[methods]
-        draw_dots(axis, methods, part["relative_l1"], part["low"], part["high"], "{:.3g}".format)
+        charts.draw_dots(axis, methods, part, "relative_l1", "{:.3g}".format)
         axis.set_xlim(table["relative_l1"][table["method"] != EULER].min() / 2, None)
         axis.set_xlim(None, 4 * table["relative_l1"].max())
-        axis.axvline(1, color=STYLES["diff-priv"].colour, lw=1, zorder=1)
-        axis.set_title(
-            f"{title_of(dataset)}, {cells_text(part)}, sensitivity {part['sensitivity'].iloc[0]}",
-            size=9,
-        )
+        axis.axvline(1, color=charts.STYLES["diff-priv"].colour, lw=1, zorder=1)
+        sensitivity = part["sensitivity"].iloc[0]
+        axis.set_title(f"{charts.heading(part)}, sensitivity {sensitivity}", size=9)
         axis.set_xlabel("L1 distance from the exact histogram,\nrelative to DiffPriv's")
     yield "l1", figure
 
 
 def _say(part: pd.DataFrame) -> str:
     near = part[part["method"] != EULER].sort_values("relative_l1")
-    near = near[near["method"].isin(STYLES)]
+    near = near[near["method"].isin(charts.STYLES)]
     values = zip(near["method"], near["relative_l1"], strict=True)
-    order = [f"{label_of(method)} {value:.3g}" for method, value in values]
+    order = [f"{charts.label_of(method)} {value:.3g}" for method, value in values]
     return f"from the nearest to the farthest, DiffPriv being 1: {', '.join(order)}."
 
 

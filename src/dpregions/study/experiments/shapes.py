@@ -6,16 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpregions.study.charts import (
-    add_legend,
-    cells_text,
-    draw_bars,
-    error_axis,
-    label_of,
-    shown,
-    title_of,
-    two_rows,
-)
+from dpregions.study import charts
 from dpregions.study.experiments.base import Experiment, Pictures, Source, datasets_of, main
 from dpregions.study.experiments.errors import COLUMNS, ERRORS, error_rows, in_columns
 from dpregions.study.methods import OURS, ROUND
@@ -35,25 +26,23 @@ def _brief(table: pd.DataFrame) -> pd.DataFrame:
 
 def _draw(table: pd.DataFrame, source: Source) -> Pictures:
     parts = datasets_of(table)
-    figure, axes = two_rows(len(parts))
-    for column, (dataset, mine) in enumerate(parts.items()):
+    figure, axes = charts.two_rows(len(parts))
+    for column, mine in enumerate(parts.values()):
         for row, size in enumerate(("small", "large")):
             part = mine[mine["size"] == size]
-            axis, methods = axes[row, column], shown(part)
+            axis, methods = axes[row, column], charts.shown(part)
             shapes = list(dict.fromkeys(zip(part["height"], part["width"], strict=True)))
             for place, method in enumerate(methods):
                 rows = part[part["method"] == method]
                 # Side by side, so that the bars can be told apart.
                 shift = 0.055 * (place - (len(methods) - 1) / 2)
-                draw_bars(axis, method, np.arange(len(rows)) + shift, rows)
+                charts.draw_bars(axis, method, np.arange(len(rows)) + shift, rows)
             axis.set_xticks(range(len(shapes)), [f"{h} x {w}" for h, w in shapes])
             share = part["share_percent"].iloc[0]
-            axis.set_title(
-                f"{title_of(dataset)}, {share:.3g} % of the area, {cells_text(part)}", size=9
-            )
+            axis.set_title(charts.heading(part, f"{share:.3g} % of the area"), size=9)
             axis.set_xlabel("height x width, cells")
-            error_axis(axis, column == 0)
-    add_legend(figure, shown(table))
+            charts.error_axis(axis, column == 0)
+    charts.add_legend(figure, charts.shown(table))
     yield "shapes", figure
 
 
@@ -67,7 +56,7 @@ def _say(part: pd.DataFrame) -> str:
                 continue
             best, worst = mine.iloc[0], mine.iloc[-1]
             text.append(
-                f"{label_of(method)} errs least at {best['height']} x {best['width']} "
+                f"{charts.label_of(method)} errs least at {best['height']} x {best['width']} "
                 f"({percent(best['error_percent'])}) and most at {worst['height']} x "
                 f"{worst['width']} ({percent(worst['error_percent'])})"
             )

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dpregions.study.charts import (
-    add_legend,
-    cells_text,
-    draw_line,
-    error_axis,
-    shown,
-    title_of,
-    two_rows,
-)
+from dpregions.study import charts
 from dpregions.study.datasets import CABSPOTTING, DataSet, Setting
 from dpregions.study.experiments.base import FINE, Experiment, Pictures, Source, datasets_of
 from dpregions.study.experiments.errors import COLUMNS, ERRORS, against, in_columns, size_errors
@@ -37,20 +29,20 @@ def _brief(table: pd.DataFrame) -> pd.DataFrame:
 
 def _draw(table: pd.DataFrame, source: Source) -> Pictures:
     parts = datasets_of(table)
-    figure, axes = two_rows(len(parts))
-    for column, (dataset, mine) in enumerate(parts.items()):
+    figure, axes = charts.two_rows(len(parts))
+    for column, mine in enumerate(parts.values()):
         sides = mine["cells_a_side"]
         for row, (n, low, high) in enumerate(((sides.max(), 0.9, 10.1), (sides.min(), 9.9, 100.1))):
             part = mine[(sides == n) & mine["share_percent"].between(low, high)]
             axis = axes[row, column]
-            for method in shown(part):
+            for method in charts.shown(part):
                 rows = part[part["method"] == method]
-                draw_line(axis, method, rows["share_percent"], rows)
-            axis.set_title(f"{title_of(dataset)}, {cells_text(part)}")
+                charts.draw_line(axis, method, rows["share_percent"], rows)
+            axis.set_title(charts.heading(part))
             axis.set_xlabel("size of the question, % of the area")
             axis.set_xticks([1, 2, 4, 6, 8, 10] if row == 0 else [10, 20, 40, 60, 80, 100])
-            error_axis(axis, column == 0)
-    add_legend(figure, shown(table))
+            charts.error_axis(axis, column == 0)
+    charts.add_legend(figure, charts.shown(table))
     yield "sizes", figure
 
 

@@ -16,15 +16,7 @@ from dpregions.mechanisms.paper import pipeline as paper
 from dpregions.planning.exact_data import ExactData
 from dpregions.privacy.noise import NoiseSource
 from dpregions.privacy.seeded import StudyNoise
-from dpregions.study.charts import (
-    PALE,
-    STYLES,
-    cells_text,
-    draw_dots,
-    label_of,
-    new_figure,
-    title_of,
-)
+from dpregions.study import charts
 from dpregions.study.datasets import MAX_DIAMETER
 from dpregions.study.experiments.base import (
     READING,
@@ -124,25 +116,24 @@ def _summary(raw: pd.DataFrame) -> pd.DataFrame:
 
 def _draw(table: pd.DataFrame, source: Source) -> Pictures:
     parts = datasets_of(table)
-    steps = [step for step in (*PREPARATION, *STYLES) if step in set(table["step"])]
-    figure, axes = new_figure(1, len(parts), 4.2, 0.42 * len(steps) + 1.5, sharey=True)
-    for axis, (dataset, mine) in zip(axes[0], parts.items(), strict=True):
+    steps = [step for step in (*PREPARATION, *charts.STYLES) if step in set(table["step"])]
+    figure, axes = charts.new_figure(1, len(parts), 4.2, 0.42 * len(steps) + 1.5, sharey=True)
+    for axis, mine in zip(axes[0], parts.values(), strict=True):
         part = mine.set_index("step").loc[steps]
-        draw_dots(axis, steps, part["seconds"], part["low"], part["high"], duration)
+        charts.draw_dots(axis, steps, part, "seconds", duration)
         axis.set_xlim(table["seconds"].min() / 3, table["seconds"].max() * 12)
-        axis.axvline(1, color=PALE, lw=1, zorder=1)
+        axis.axvline(1, color=charts.PALE, lw=1, zorder=1)
         axis.xaxis.set_major_formatter(lambda value, _: duration(value))
         axis.tick_params(axis="x", labelsize=8)
-        axis.set_title(f"{title_of(dataset)}, {cells_text(part)}")
+        axis.set_title(charts.heading(part))
     yield "times", figure
 
 
 def _say(part: pd.DataFrame) -> str:
     seconds = part.set_index("step")["seconds"]
     before = ", ".join(f"{step} {duration(seconds[step])}" for step in PREPARATION)
-    after = ", ".join(
-        f"{label_of(step)} {duration(seconds[step])}" for step in STYLES if step in seconds.index
-    )
+    steps = [step for step in charts.STYLES if step in seconds.index]
+    after = ", ".join(f"{charts.label_of(step)} {duration(seconds[step])}" for step in steps)
     return f"once: {before}. Each time: {after}."
 
 
@@ -154,7 +145,7 @@ def _under_a_second(table: pd.DataFrame | None) -> Finding:
     longest = rows.groupby("step", sort=False)["seconds"].max()
     return judged(
         printed,
-        ", ".join(f"{label_of(step)} at most {duration(longest[step])}" for step in PAPER),
+        ", ".join(f"{charts.label_of(step)} at most {duration(longest[step])}" for step in PAPER),
         bool(longest.max() < 1),
         "This machine is slower, or busy.",
     )
