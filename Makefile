@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help setup system demo test quick lint map bench docs clean
+.PHONY: help setup system demo test quick lint map bench docs pictures clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -64,6 +64,9 @@ bench: $(STAMP)  ## speed, as ratios to named peers in the same run
 
 docs: $(STAMP)  ## the documentation as a static site in site/
 	$(BIN)/mkdocs build --strict
+
+pictures: $(STAMP)  ## the pictures of the documentation, drawn again in docs/images
+	$(BIN)/python -m docs.pictures
 
 clean:  ## remove what the targets above made
 	rm -rf $(VENV) site demo_output bench_output .pytest_cache .mypy_cache .ruff_cache .hypothesis

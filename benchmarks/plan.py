@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.report import Row, show
-from benchmarks.utility import MAX_DIAMETER, tdrive, usual_folder
+from benchmarks.utility import MAX_DIAMETER, City, synthetic_city, tdrive, usual_folder
 from dpregions import synthetic
 from dpregions.planning.exact_data import ExactData
 from dpregions.planning.planner import plan
@@ -36,7 +36,7 @@ class Setting:
     n_regions: int
     n: int
     epsilon: float
-    load: Callable[[], ExactData] | None = None
+    load: Callable[[], City] | None = None
 
     @property
     def name(self) -> str:
@@ -82,21 +82,16 @@ def measured(
     return {(m, s): float(errors.loc[NAMES[m], s]) for m in methods for s in SHARES}
 
 
-def city(n_regions: int, n: int, seed: int) -> ExactData:
-    grid = synthetic.grid("20km", 20_000 / n)
-    return ExactData.of(synthetic.regions(n_regions, seed=seed), grid, MAX_DIAMETER)
-
-
 def compare(setting: Setting, methods: list[str], repetitions: int, cities: int) -> list[Row]:
     """Return one row a method and size: predicted, measured, their ratio."""
     guess = predicted(setting, methods)
-    load = setting.load or partial(city, setting.n_regions, setting.n, 0)
-    found = measured(load(), setting.epsilon, methods, repetitions, seed=99)
+    load = setting.load or partial(synthetic_city, setting.n_regions, setting.n)
+    found = measured(load().exact(), setting.epsilon, methods, repetitions, seed=99)
     others: list[dict[tuple[str, float], float]] = []
     if setting.load is None:
         each = max(repetitions // cities, 3)
         for seed in range(1, cities + 1):
-            data = city(setting.n_regions, setting.n, seed)
+            data = synthetic_city(setting.n_regions, setting.n, seed).exact()
             others.append(measured(data, setting.epsilon, methods, each, seed=100 + seed))
     rows = []
     for method, share in guess:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import geopandas
 import pandas as pd
@@ -28,17 +28,11 @@ from benchmarks.report import Row
 from dpregions import Grid, paper, regions_from_fixes, synthetic
 from dpregions.geometry.rectangles import SHARES
 from dpregions.planning.exact_data import LABEL, ExactData
+from dpregions.planning.workload import Ratio, bootstrap_ratio
 from dpregions.privacy.budget import Budget
 from dpregions.privacy.seeded import StudyNoise
-from dpregions.study.harness import (
-    SIMPLE_BASELINES,
-    best_baseline,
-    errors_by_size,
-    evaluate,
-    l1_ratio,
-    ratio,
-    run_footprint,
-)
+from dpregions.study.harness import errors_by_size, evaluate
+from dpregions.study.methods import SIMPLE_BASELINES, run_footprint
 
 MAX_DIAMETER = "2km"
 COMPARED = ("paper", "footprint", *SIMPLE_BASELINES)
@@ -50,21 +44,32 @@ TEN_AT_LEAST: Goals = dict.fromkeys(SHARES, 10.0)
 TDRIVE_20: Goals = {**TEN_AT_LEAST, 0.01: 4.0, 0.02: 4.0, 0.05: 7.0}
 
 
+class City(NamedTuple):
+    """Regions, and the grid on which they are counted."""
+
+    regions: geopandas.GeoDataFrame
+    grid: Grid
+
+    def exact(self) -> ExactData:
+        """Return them in every form that some method starts from."""
+        return ExactData.of(self.regions, self.grid, MAX_DIAMETER)
+
+
 @dataclass(frozen=True)
 class Setting:
     """A data set on a grid at an epsilon, and how many times better than Round is promised."""
 
     name: str
-    load: Callable[[], ExactData]
+    load: Callable[[], City]
     epsilon: float = 1.0
     goals: Goals = field(default_factory=lambda: dict.fromkeys(SHARES, 1.0))
     checks: int = 5
     """Releases whose every answer is checked for consistency."""
 
 
-def synthetic_city(n_users: int, n: int = 20) -> ExactData:
+def synthetic_city(n_users: int, n: int = 20, seed: int = 0) -> City:
     grid = synthetic.grid("20km", 20_000 / n)
-    return ExactData.of(synthetic.regions(n_users), grid, MAX_DIAMETER)
+    return City(synthetic.regions(n_users, seed=seed), grid)
 
 
 def real_regions(path: Path, k: int, crs: Any) -> geopandas.GeoDataFrame:
@@ -82,15 +87,14 @@ def real_regions(path: Path, k: int, crs: Any) -> geopandas.GeoDataFrame:
     return regions
 
 
-def tdrive(data: Path, n: int) -> ExactData:
+def tdrive(data: Path, n: int) -> City:
     grid = Grid.around(116.40, 39.91, side="20km", cell_size=Fraction(20_000, n))
-    return ExactData.of(real_regions(data / "tdrive.parquet", 163, grid.crs), grid, MAX_DIAMETER)
+    return City(real_regions(data / "tdrive.parquet", 163, grid.crs), grid)
 
 
-def cabspotting(data: Path, cell_size: float) -> ExactData:
+def cabspotting(data: Path, cell_size: float) -> City:
     grid = Grid.around(-122.4, 37.792, side="3.2km", cell_size=cell_size)
-    regions = real_regions(data / "cabspotting.parquet", 480, grid.crs)
-    return ExactData.of(regions, grid, MAX_DIAMETER)
+    return City(real_regions(data / "cabspotting.parquet", 480, grid.crs), grid)
 
 
 def settings(data: Path | None, quick: bool = False) -> list[Setting]:
@@ -127,6 +131,28 @@ def consistency(data: ExactData, setting: Setting) -> tuple[int, int, int]:
         non_monotone += looked.non_monotone
         pairs += looked.pairs
     return negative, non_monotone, pairs
+
+
+def ratio(table: pd.DataFrame, above: str, below: str, share: float) -> Ratio:
+    """Return one method's error over another's at a share, with a 95 % bootstrap interval."""
+    sizes = table[(table["question"] == "size") & (table["share"] == share)]
+    return _ratio(sizes, above, below)
+
+
+def l1_ratio(table: pd.DataFrame, above: str, below: str) -> Ratio:
+    """Return how many times farther one method's histogram is from the exact one in L1."""
+    return _ratio(table[table["question"] == "l1"], above, below)
+
+
+def _ratio(rows: pd.DataFrame, above: str, below: str) -> Ratio:
+    found = rows.sort_values("repetition").set_index("method")["value"]
+    return bootstrap_ratio(*(found.loc[[name]].to_numpy() for name in (above, below)))
+
+
+def best_baseline(table: pd.DataFrame, share: float) -> str:
+    """Return the simple baseline that errs least at a share."""
+    errors = errors_by_size(table)[share]
+    return str(errors[list(SIMPLE_BASELINES)].idxmin())
 
 
 def rows_of(setting: Setting, table: pd.DataFrame) -> list[Row]:
@@ -257,7 +283,8 @@ def plot(tables: dict[str, pd.DataFrame], path: Path) -> None:
     )
     for axis, (title, table) in zip(axes[0], tables.items(), strict=True):
         for name, (label, colour, marker) in STYLES.items():
-            errors = table[table["method"] == name].groupby("share")["median_error"]
+            mine = table[(table["method"] == name) & (table["question"] == "size")]
+            errors = mine.groupby("share")["value"]
             low, middle, high = (100 * errors.quantile(q) for q in (0.1, 0.5, 0.9))
             strong = name in ("round", "footprint")
             x = 100 * middle.index.to_numpy()
@@ -291,7 +318,8 @@ def run(quick: bool = False, data: Path | None = None) -> list[Row]:
     rows = []
     for setting in settings(data or usual_folder(), quick):
         repetitions = 4 if quick else 20
-        table = evaluate(setting.load(), COMPARED, epsilon=setting.epsilon, repetitions=repetitions)
+        city = setting.load().exact()
+        table = evaluate(city, COMPARED, epsilon=setting.epsilon, repetitions=repetitions)
         rows += rows_of(setting, table)
     return rows
 
@@ -313,7 +341,7 @@ def main() -> None:
         if args.only not in setting.name:
             continue
         start = time.perf_counter()
-        data = setting.load()
+        data = setting.load().exact()
         table = evaluate(
             data,
             COMPARED,

@@ -119,6 +119,29 @@ def fixes(n_users: int, *, seed: int = 0, per_user: int = 120) -> pd.DataFrame:
     return table.sort_values(["user_id", "t"], ignore_index=True)
 
 
+def example_user(*, seed: int = 4) -> pd.DataFrame:
+    """Return the many fixes of one user, for pictures: home, work, the way between, errands."""
+    import geopandas
+    import pandas as pd
+    from shapely import points
+
+    rng = np.random.default_rng(seed)
+    home, work = np.array([0.0, 0.0]), np.array([4300.0, 2100.0])
+    bend = np.array([2600.0, -250.0])
+    t = rng.uniform(0, 1, (170, 1))
+    way = (1 - t) ** 2 * home + 2 * t * (1 - t) * bend + t**2 * work
+    spots = [
+        home + rng.normal(0, [330, 260], (260, 2)),
+        home + rng.standard_t(2.5, (110, 2)) * [430, 520],
+        work + rng.normal(0, [210, 250], (120, 2)),
+        way + rng.normal(0, 75, way.shape),
+        rng.uniform([-2200, -2300], [5200, 3300], (45, 2)),
+    ]
+    metres = np.concatenate(spots) + np.array([500_000.0, 5_372_000.0])
+    place = geopandas.GeoSeries(points(metres), crs=32632).to_crs(4326)
+    return pd.DataFrame({"lon": place.x, "lat": place.y})
+
+
 @dataclass(frozen=True)
 class _Users:
     """Where users live and work, in metres from the centre, and how far they roam."""

@@ -9,7 +9,7 @@ import pytest
 
 from dpregions.planning.exact_data import LABEL
 from dpregions.study.experiments import EXPERIMENTS
-from dpregions.study.harness import METHODS
+from dpregions.study.methods import METHODS
 from support import command_line
 
 run = partial(command_line.run, "study")

@@ -1,7 +1,6 @@
 """Fixes to regions: the promises of `regions_from_fixes`, against scipy and brute force."""
 
 import os
-import sys
 from pathlib import Path
 
 import geopandas
@@ -249,24 +248,3 @@ def test_modes_of_real_users_are_scipys_within_a_bandwidth(name, crs):
         mode, covariance = peer_mode(np.column_stack([mine.x, mine.y]))
         step = shapely.get_coordinates(found.geometry[user])[0] - mode
         assert step @ np.linalg.solve(covariance, step) <= 1e-6
-
-
-def test_the_picture_is_drawn():
-    matplotlib = pytest.importorskip("matplotlib")
-    from dpregions.plots.extraction import example_user, plot_extraction
-
-    figure = plot_extraction(example_user(), k=100, max_diameter="2km", crs=UTM)
-    assert isinstance(figure, matplotlib.figure.Figure)
-    assert len(figure.axes) == 4
-    on_a_line = pd.DataFrame({"lon": [9.0, 9.001, 9.002], "lat": 48.5})
-    for few in (on_a_line, on_a_line[:1]):
-        assert plot_extraction(few, k=100, max_diameter="2km", crs=UTM).axes
-
-
-def test_the_picture_needs_matplotlib(monkeypatch):
-    from dpregions.errors import MissingExtraError
-    from dpregions.plots.extraction import example_user, plot_extraction
-
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"dpregions\[plot\]"):
-        plot_extraction(example_user(), k=100, max_diameter="2km", crs=UTM)

@@ -1,55 +1,33 @@
-"""The study's harness: baselines with known answers, workloads, metrics, repeatability."""
+"""The harness of study and benchmarks: workloads, metrics, repeatability, implied histograms."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-import shapely
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
-from shapely import box
 
-from dpregions import Grid, synthetic
+from benchmarks.utility import l1_ratio, ratio
+from dpregions import synthetic
 from dpregions.errors import InputError
-from dpregions.geometry.outlines import Outlines
-from dpregions.geometry.rectangles import SHARES, rectangles, shape_of
-from dpregions.planning.exact_data import ExactData, centroids
+from dpregions.geometry.rectangles import SHARES, placed, rectangles, shape_of
+from dpregions.planning.exact_data import EulerAnswers, ExactData
 from dpregions.planning.workload import (
     bootstrap_ratio,
     l1_distance,
     relative_errors,
 )
 from dpregions.privacy.budget import Budget
-from dpregions.study.baselines import CellSums, cell_counts, centroid_points, corner_histograms
-from dpregions.study.harness import BASELINES, METHODS, errors_by_size, evaluate, l1_ratio, ratio
+from dpregions.study.datasets import Setting, exact_data
+from dpregions.study.experiments.base import Unit, measure
+from dpregions.study.experiments.errors import ERRORS, questions
+from dpregions.study.harness import errors_by_size, evaluate, implied_histogram
+from dpregions.study.methods import BASELINES, METHODS
+from dpregions.study.methods.baselines import CellSums
+from support.small_studies import TINY, source
 from support.watched_noise import NoNoise
-
-GRID = Grid(0, 0, 1, n_rows=5, n_cols=6)
-BOXES = [
-    box(0.2, 0.2, 0.4, 0.4),  # one cell
-    box(1.5, 1.5, 2.5, 2.5),  # four cells
-    box(3.1, 0.5, 4.7, 0.6),  # two cells in a row
-    box(5.5, 4.5, 7.0, 6.0),  # mostly outside
-    box(-1.8, 2.2, -0.1, 2.3),  # wholly outside
-]
-
-
-def all_rectangles(n_rows, n_cols):
-    rows, cols = np.triu_indices(n_rows), np.triu_indices(n_cols)
-    pick_row, pick_col = np.indices((len(rows[0]), len(cols[0]))).reshape(2, -1)
-    return np.stack([rows[0][pick_row], rows[1][pick_row], cols[0][pick_col], cols[1][pick_col]])
-
-
-def answers_of(baseline, data, queries, neighbours="add-remove"):
-    noise = NoNoise()
-    found = baseline(data, Budget(1), neighbours, noise)
-    return found.answers(queries), noise.calls
-
-
-@pytest.fixture(scope="module")
-def data():
-    return ExactData.of(BOXES, GRID, 2, user_id=None)
 
 
 @pytest.fixture(scope="module")
@@ -57,72 +35,11 @@ def city():
     return ExactData.of(synthetic.regions(300), synthetic.grid(), "2km")
 
 
-def test_the_truth_counts_each_region_once(data):
-    query = np.array([[0, 1, 4], [4, 2, 4], [0, 1, 5], [5, 2, 5]])
-    assert_array_equal(data.truth.answers(query), [4, 1, 1])
-    assert data.n_regions == 4
+class Asked:
+    """Answers whose histogram cannot be looked into."""
 
-
-def test_cell_counts_are_sums_of_faces_with_noise_for_every_cell_a_region_may_touch(data):
-    queries = all_rectangles(*GRID.shape)
-    answers, calls = answers_of(cell_counts, data, queries)
-    faces = data.counts[::2, ::2]
-    expected = [faces[a : b + 1, c : d + 1].sum() for a, b, c, d in queries.T]
-    assert_array_equal(answers, expected)
-    assert calls == [(1.0, 9)]
-    _, calls = answers_of(cell_counts, data, queries, "replace-one")
-    assert calls == [(1.0, 18)]
-
-
-def test_a_small_grid_cuts_the_sensitivity_of_cell_counts():
-    small = ExactData.of(BOXES, Grid(0, 0, 1, n_rows=2, n_cols=6), 2, user_id=None)
-    _, calls = answers_of(cell_counts, small, all_rectangles(2, 6))
-    assert calls == [(1.0, 2 * 3)]
-
-
-def test_centroid_points_count_each_region_once_where_its_centroid_is_or_next_to_it(data):
-    queries = all_rectangles(*GRID.shape)
-    answers, calls = answers_of(centroid_points, data, queries)
-    middles = shapely.get_coordinates(shapely.centroid(np.array(BOXES)))
-    touching = shapely.intersects(np.array(BOXES), box(*GRID.bounds))
-    points = np.clip(np.floor(middles[touching][:, ::-1]), 0, np.array(GRID.shape) - 1)
-    expected = [
-        ((points >= [a, c]) & (points <= [b, d])).all(axis=1).sum() for a, b, c, d in queries.T
-    ]
-    assert_array_equal(answers, expected)
-    assert answers.max() == 4  # the centroid of the fourth lies outside the area
-    assert calls == [(1.0, 1)]
-
-
-def test_four_corners_reproduce_counts_of_bounding_boxes_exactly(data, city):
-    for some in (data, city):
-        queries = all_rectangles(*some.grid.shape)
-        answers, calls = answers_of(corner_histograms, some, queries)
-        low, up, left, right = some.boxes
-        expected = [
-            ((low <= b) & (up >= a) & (left <= d) & (right >= c)).sum() for a, b, c, d in queries.T
-        ]
-        assert_array_equal(answers, expected)
-        assert calls == [(0.25, 1)] * 4
-
-
-def test_four_corners_are_exact_for_boxes(data):
-    queries = all_rectangles(*GRID.shape)
-    answers, _ = answers_of(corner_histograms, data, queries)
-    assert_array_equal(answers, data.truth.answers(queries))
-
-
-def test_centroids_of_areas_segments_points_and_nothing():
-    xy = np.array([[0, 0], [6, 0], [0, 6], [2, 2], [4, 8], [5, 5], [0, 0], [4, 0], [4, 2], [0, 2]])
-    outlines = Outlines(xy, np.array([0, 3, 3, 5, 6, 10]))
-    assert_allclose(centroids(outlines), [[2, 2], [3, 5], [5, 5], [2, 1]])
-
-
-def test_cell_sums_of_a_matrix():
-    sums = CellSums(np.array([[1, 2], [3, -4]]))
-    assert_array_equal(
-        sums.answers(np.array([[0, 1, 0], [0, 1, 1], [0, 1, 0], [1, 1, 1]])), [3, -4, 2]
-    )
+    def __init__(self, found):
+        self.answers = found.answers
 
 
 @given(st.sampled_from(SHARES), st.integers(1, 40), st.integers(1, 40), st.integers(0, 9))
@@ -190,13 +107,34 @@ def test_the_table_has_a_row_for_each_method_size_and_repetition(city):
     table = evaluate(city, epsilon=1, repetitions=2, shares=(0.01, 1.0), placements=10)
     names = {"diff-priv", "lin-prog", "round", "footprint", "footprint-signed", *BASELINES}
     assert set(table["method"]) == names
-    assert len(table) == len(names) * 2 * 2
+    assert table["question"].value_counts().to_dict() == {
+        "size": len(names) * 2 * 2,
+        "l1": len(names) * 2,
+    }
     assert table.attrs["label"] == "study on exact data: not a private release"
-    assert table["median_error"].ge(0).all()
-    assert table.loc[table["method"].isin(BASELINES), "l1"].isna().all()
+    assert table["value"].ge(0).all()
     assert errors_by_size(table).shape == (len(names), 2)
     assert ratio(table, "round", "footprint", 1.0).value > 1
     assert l1_ratio(table, "round", "footprint").value > 1
+
+
+def test_a_method_has_the_same_noise_beside_other_methods(city):
+    asked = {"epsilon": 1, "repetitions": 2, "shares": (0.05,), "placements": 10}
+    alone = evaluate(city, ("four corners",), **asked)
+    beside = evaluate(city, ("cell counts", "four corners"), **asked)
+    mine = beside[beside["method"] == "four corners"].reset_index(drop=True)
+    assert alone.equals(mine)
+
+
+def test_the_study_and_the_benchmarks_ask_the_same_function(tmp_path):
+    """At equal seeds and keys a unit of the study holds what the harness yields."""
+    some, unit = source(tmp_path, "four corners", seed=3), Unit(ERRORS, Setting(TINY, 10), 0, 1)
+    study = measure(some, unit)
+    trial = some.trial(unit.setting)
+    (size, *_) = (q for q in questions(10, trial.rng(0, "questions")) if q.share == 0.05)
+    rows = list(trial.errors(0, lambda _: [size]))
+    mine = study[(study["share"] == 0.05) & (study["question"] == "size")]
+    assert [row["value"] for row in rows if row["question"] == "size"] == mine["value"].tolist()
 
 
 def test_equal_seeds_give_equal_tables_and_others_do_not(city):
@@ -207,12 +145,23 @@ def test_equal_seeds_give_equal_tables_and_others_do_not(city):
     assert not one.equals(other)
 
 
-def test_without_noise_the_paper_and_the_corners_are_exact_on_boxes(data):
-    for name, answer in (("paper", "round"), ("four corners", "four corners")):
-        found = METHODS[name](data, Budget(1), "add-remove", NoNoise())[answer]
-        queries = all_rectangles(*GRID.shape)
-        assert_array_equal(found.answers(queries), data.truth.answers(queries))
+@given(hnp.arrays(np.int64, (7, 7), elements=st.integers(-5, 20)))
+def test_answers_of_an_euler_histogram_imply_it(counts):
+    found = EulerAnswers(counts)
+    assert_array_equal(implied_histogram(found, 4, 4), counts)
+    assert_array_equal(implied_histogram(Asked(found), 4, 4), counts)
 
 
-def test_exact_data_says_that_it_is_no_release(data):
-    assert "not a private release" in repr(data)
+def test_sums_of_cells_imply_the_cells_and_nothing_between_them():
+    cells = np.arange(16).reshape(4, 4)
+    whole = implied_histogram(CellSums(cells), 4, 4)
+    assert_array_equal(whole[::2, ::2], cells)
+    assert whole.sum() == cells.sum()
+
+
+def test_four_corners_imply_a_histogram_with_their_answers(tmp_path):
+    data = exact_data(Setting(TINY, 10), tmp_path)
+    found = METHODS["four corners"](data, Budget(1), "add-remove", NoNoise())["four corners"]
+    whole = EulerAnswers(implied_histogram(found, 10, 10))
+    asked = placed(3, 4, 10, 10, 50, np.random.default_rng(0))
+    assert_array_equal(whole.answers(asked), found.answers(asked))

@@ -6,6 +6,7 @@ import json
 import stat
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,12 +16,14 @@ import pytest
 
 from dpregions.errors import InputError, MissingExtraError
 from dpregions.planning.exact_data import LABEL
-from dpregions.study import figures, runner
 from dpregions.study import folder as study_folder
 from dpregions.study.datasets import CABSPOTTING, GEOLIFE, SYNTHETIC, TDRIVE
 from dpregions.study.experiments import EXPERIMENTS, chosen_experiments
-from dpregions.study.harness import METHODS
-from dpregions.study.runner import Plan, run_study
+from dpregions.study.experiments.base import measure
+from dpregions.study.folder import StudyFolder, study_settings
+from dpregions.study.methods import METHODS
+from dpregions.study.runner import Plan
+from dpregions.study.runner import run_study as run_in_two_processes
 from dpregions.study.words import percent
 
 TINY = replace(SYNTHETIC, n_users=50)
@@ -58,8 +61,17 @@ def plan(*names, datasets=(TINY,), methods=QUICK, repetitions=2, **more):
     return Plan(experiments, list(datasets), methods=methods, repetitions=repetitions, **more)
 
 
-def in_this_process(monkeypatch):
-    monkeypatch.setattr(runner.os, "cpu_count", lambda: 1)
+run_study = partial(run_in_two_processes, processes=1)
+
+
+def claim(out, asked):
+    """Do what a run does before it measures anything."""
+    settings = study_settings(asked.methods, asked.repetitions, asked.seed)
+    return StudyFolder.claim(out, settings, asked.datasets, asked.folder)
+
+
+def measured_again(*_):
+    pytest.fail("measured again")
 
 
 def cabs(seed=0):
@@ -87,10 +99,7 @@ def files_of(folder):
 def everything(tmp_path_factory):
     """All experiments with all methods on a tiny city, two repetitions."""
     out = tmp_path_factory.mktemp("all") / "study"
-    with pytest.MonkeyPatch.context() as patch:
-        in_this_process(patch)
-        made = run_study(out, plan(methods=tuple(METHODS)))
-    return out, made
+    return out, run_study(out, plan(methods=tuple(METHODS)))
 
 
 def read(out, name):
@@ -193,12 +202,9 @@ def test_contradictions_are_percentages_of_pairs_of_rectangles(everything):
     text = made.report.read_text()
     assert "of nested pairs the smaller answers more" in text
     assert "of the pairs a row or column apart" in text
-    titles = [title for kind, title in figures._KINDS.items() if "non_monotone" in kind]
-    assert len(titles) == 2 and all("% of pairs" in title for title in titles)
 
 
-def test_equal_seeds_give_equal_bytes(tmp_path, monkeypatch):
-    in_this_process(monkeypatch)
+def test_equal_seeds_give_equal_bytes(tmp_path):
     for name in ("one", "same"):
         run_study(tmp_path / name, plan("sizes", "l1", seed=3))
     assert files_of(tmp_path / "one") == files_of(tmp_path / "same")
@@ -208,72 +214,63 @@ class Stopped(Exception):
     pass
 
 
-def test_a_stopped_study_goes_on_where_it_stopped(tmp_path, monkeypatch):
-    in_this_process(monkeypatch)
+def test_a_stopped_study_goes_on_where_it_stopped(tmp_path):
     asked = plan("l1", methods=("paper",), repetitions=25)
     run_study(tmp_path / "whole", asked)
-    real, seen = runner.measure, []
+    seen, later = [], []
 
     def stop_after_two(source, unit):
         if len(seen) == 2:
             raise Stopped
         seen.append(unit)
-        return real(source, unit)
+        return measure(source, unit)
 
-    monkeypatch.setattr(runner, "measure", stop_after_two)
+    def go_on(source, unit):
+        later.append(unit)
+        return measure(source, unit)
+
     with pytest.raises(Stopped):
-        run_study(tmp_path / "parts", asked)
+        run_study(tmp_path / "parts", asked, measure=stop_after_two)
     assert len(seen) == 2
     assert not (tmp_path / "parts" / "report.html").exists()
-    later = []
-    monkeypatch.setattr(runner, "measure", lambda s, u: later.append(u) or real(s, u))
-    run_study(tmp_path / "parts", asked)
+    run_study(tmp_path / "parts", asked, measure=go_on)
     assert len(later) == 1 and not set(later) & set(seen)
     assert files_of(tmp_path / "parts") == files_of(tmp_path / "whole")
 
 
-def test_a_finished_study_is_not_measured_again(tmp_path, monkeypatch):
-    in_this_process(monkeypatch)
+def test_a_finished_study_is_not_measured_again(tmp_path):
     run_study(tmp_path / "out", plan("sizes"))
     before = files_of(tmp_path / "out")
-    monkeypatch.setattr(runner, "measure", lambda *_: pytest.fail("measured again"))
-    run_study(tmp_path / "out", plan("sizes"))
+    run_study(tmp_path / "out", plan("sizes"), measure=measured_again)
     assert files_of(tmp_path / "out") == before
 
 
-def test_a_study_grows_by_experiments_that_share_its_measurements(tmp_path, monkeypatch):
-    in_this_process(monkeypatch)
+def test_a_study_grows_by_experiments_that_share_its_measurements(tmp_path):
     run_study(tmp_path / "out", plan("sizes"))
-    monkeypatch.setattr(runner, "measure", lambda *_: pytest.fail("measured again"))
-    made = run_study(tmp_path / "out", plan("shapes"))
+    made = run_study(tmp_path / "out", plan("shapes"), measure=measured_again)
     assert list(made.tables) == ["sizes", "shapes"]
     assert 'id="sizes"' in made.report.read_text()
 
 
-def test_two_processes_give_the_same_bytes_as_one(tmp_path, monkeypatch):
+def test_two_processes_give_the_same_bytes_as_one(tmp_path):
     asked = plan("sizes", methods=("four corners",), repetitions=21)
     done = []
-    monkeypatch.setattr(runner.os, "cpu_count", lambda: 2)
-    run_study(tmp_path / "two", asked, progress=done.append)
+    run_in_two_processes(tmp_path / "two", asked, progress=done.append, processes=2)
     assert done == sorted(done) and done[0] == 0 and done[-1] == pytest.approx(1)
-    in_this_process(monkeypatch)
     run_study(tmp_path / "one", asked)
     assert files_of(tmp_path / "two") == files_of(tmp_path / "one")
 
 
-def test_reading_fixes_is_part_of_the_work(tmp_path, monkeypatch):
-    in_this_process(monkeypatch)
+def test_reading_fixes_is_part_of_the_work(tmp_path):
     cabs().to_parquet(tmp_path / "cabspotting.parquet")
     done, before_measuring = [], []
-    real = runner.measure
 
     def measured(source, unit):
         before_measuring.extend(done)
-        return real(source, unit)
+        return measure(source, unit)
 
-    monkeypatch.setattr(runner, "measure", measured)
     asked = plan("extraction", datasets=(CABSPOTTING,), folder=tmp_path)
-    run_study(tmp_path / "out", asked, progress=done.append)
+    run_study(tmp_path / "out", asked, progress=done.append, measure=measured)
     assert before_measuring[0] == 0 and 0.5 < before_measuring[-1] < 1
     assert done == [*before_measuring, pytest.approx(1)]
     again = []
@@ -307,30 +304,26 @@ def test_a_damaged_manifest_is_no_studys(tmp_path, damage):
     assert files_of(tmp_path) == before
 
 
-def test_a_study_stopped_while_it_claims_its_folder_goes_on(tmp_path, monkeypatch):
-    in_this_process(monkeypatch)
-    monkeypatch.setattr(runner, "_do", lambda *_: None)
-    monkeypatch.setattr(runner, "_write_results", lambda *_: None)
-    out, real = tmp_path / "out", Path.mkdir
+class StoppedAtParts(type(Path())):
+    """A path below which the first folder of parts is made, and nothing after it."""
 
-    def stop_after_parts(path, *args, **kwargs):
-        real(path, *args, **kwargs)
-        if path.name == "parts":
+    def mkdir(self, *args, **kwargs):
+        super().mkdir(*args, **kwargs)
+        if self.name == "parts":
             raise Stopped
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "mkdir", stop_after_parts)
-        with pytest.raises(Stopped):
-            run_study(out, plan("sizes"))
+
+def test_a_study_stopped_while_it_claims_its_folder_goes_on(tmp_path):
+    out = tmp_path / "out"
+    with pytest.raises(Stopped):
+        claim(StoppedAtParts(out), plan("sizes"))
     assert (out / "parts").is_dir()
-    run_study(out, plan("sizes"))
+    claim(out, plan("sizes"))
 
 
-def test_what_a_killed_writer_of_the_manifest_left_does_not_block_a_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "_do", lambda *_: None)
-    monkeypatch.setattr(runner, "_write_results", lambda *_: None)
+def test_what_a_killed_writer_of_the_manifest_left_does_not_block_a_folder(tmp_path):
     (tmp_path / ".study.json.x1.part.json").write_text("")
-    run_study(tmp_path, plan("sizes"))
+    claim(tmp_path, plan("sizes"))
     assert (tmp_path / "study.json").exists()
 
 
@@ -350,23 +343,22 @@ def test_a_file_is_no_folder(tmp_path, out):
         ({"datasets": (replace(TINY, n_users=51),)}, "another synthetic"),
     ],
 )
-def test_a_study_with_other_settings_is_left_as_it_is(tmp_path, monkeypatch, other, says):
-    in_this_process(monkeypatch)
-    monkeypatch.setattr(runner, "_do", lambda *_: None)
-    monkeypatch.setattr(runner, "_write_results", lambda *_: None)
-    run_study(tmp_path / "out", plan("sizes"))
+def test_a_study_with_other_settings_is_left_as_it_is(tmp_path, other, says):
+    claim(tmp_path / "out", plan("sizes"))
     before = files_of(tmp_path / "out")
     with pytest.raises(InputError, match=says):
         run_study(tmp_path / "out", plan("sizes", **other))
     assert files_of(tmp_path / "out") == before
 
 
-def test_parts_made_by_other_code_are_refused(tmp_path, monkeypatch):
-    in_this_process(monkeypatch)
+def test_parts_made_by_other_code_are_refused(tmp_path):
     run_study(tmp_path / "out", plan("sizes", repetitions=1))
+    manifest = tmp_path / "out" / "study.json"
+    written = json.loads(manifest.read_text())
+    written["settings"]["sources"] = "0123"
+    manifest.write_text(json.dumps(written))
     before = files_of(tmp_path / "out")
-    monkeypatch.setattr(study_folder, "_sources", lambda: "0123")
-    with pytest.raises(InputError, match=r"sources \w{16} \(now 0123\): give a new folder"):
+    with pytest.raises(InputError, match=r"sources 0123 \(now \w{16}\): give a new folder"):
         run_study(tmp_path / "out", plan("sizes", repetitions=1))
     assert files_of(tmp_path / "out") == before
 
@@ -402,9 +394,10 @@ def test_what_cannot_be_done_is_refused_before_anything_is_written(tmp_path, ask
     assert not (tmp_path / "out").exists()
 
 
-def test_without_matplotlib_the_extra_is_named_and_nothing_written(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r"dpregions\[plot\]"):
+@pytest.mark.parametrize("package", ["matplotlib", "scipy"])
+def test_without_the_extra_it_is_named_and_nothing_written(tmp_path, monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError, match=rf"{package}.*dpregions\[plot\]"):
         run_study(tmp_path / "out", plan("sizes"))
     assert not (tmp_path / "out").exists()
 
@@ -434,9 +427,8 @@ def test_a_file_without_a_column_or_that_is_none_is_refused(tmp_path):
 
 
 @pytest.fixture
-def one_cab_shown(tmp_path, monkeypatch):
+def one_cab_shown(tmp_path):
     """Return a data folder, and a study's folder that shows one of its users."""
-    in_this_process(monkeypatch)
     data, out = tmp_path / "data", tmp_path / "out"
     data.mkdir()
     cabs().to_parquet(data / "cabspotting.parquet")
@@ -465,8 +457,7 @@ def test_a_study_is_not_mixed_with_other_data_than_those_it_holds(one_cab_shown)
     assert files_of(out) == before
 
 
-def test_a_data_set_is_read_from_its_folder_and_its_regions_kept_secret(tmp_path, monkeypatch):
-    in_this_process(monkeypatch)
+def test_a_data_set_is_read_from_its_folder_and_its_regions_kept_secret(tmp_path):
     fixes, data = cabs(), tmp_path / "data"
     data.mkdir()
     fixes.to_parquet(data / "cabspotting.parquet")

@@ -50,7 +50,7 @@ def study(
     """
     from dpregions.study.datasets import chosen_datasets
     from dpregions.study.experiments import chosen_experiments
-    from dpregions.study.harness import METHODS
+    from dpregions.study.methods import METHODS
     from dpregions.study.runner import Plan, run_study
 
     if show:
@@ -81,7 +81,7 @@ def _names(text: str | None) -> list[str] | None:
 def _choices() -> dict[str, dict[str, str]]:
     from dpregions.study.datasets import DATASETS
     from dpregions.study.experiments import EXPERIMENTS
-    from dpregions.study.harness import METHODS
+    from dpregions.study.methods import METHODS
 
     return {
         "experiments": {name: made.title for name, made in EXPERIMENTS.items()},

@@ -1,19 +1,16 @@
 """The picture of region extraction: one user's fixes, their density, the nearest k, the hull.
 
-Draws every fix, so it is for made-up users; `example_user` makes one. Renders the docs'
-picture: ``python -m dpregions.plots.extraction docs/images/extraction.png``.
+Draws every fix, so what it draws of a real user is secret; `synthetic.example_user` makes one up.
 """
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpregions.errors import InputError
-from dpregions.plots import blank_figure
+from dpregions.plots import blank_figure, need_plot
 
 if TYPE_CHECKING:
     import geopandas
@@ -57,6 +54,7 @@ def plot_extraction(
     from dpregions.extraction.fixes import regions_from_fixes
     from dpregions.lengths import positive_length
 
+    need_plot()
     figure = blank_figure(figsize=(13.6, 3.95), layout="constrained")
     alone = fixes.assign(**{_USER: 0})
     found = regions_from_fixes(
@@ -86,29 +84,6 @@ def plot_extraction(
         _frame(axes, window)
     panels[0].set_ylabel("km north of the mode", size=8.5, color=_FIX)
     return figure
-
-
-def example_user(seed: int = 4) -> pd.DataFrame:
-    """Return the fixes of a made-up user: home, work, the way between them, a few errands."""
-    import geopandas
-    import pandas as pd
-    from shapely import points
-
-    rng = np.random.default_rng(seed)
-    home, work = np.array([0.0, 0.0]), np.array([4300.0, 2100.0])
-    bend = np.array([2600.0, -250.0])
-    t = rng.uniform(0, 1, (170, 1))
-    way = (1 - t) ** 2 * home + 2 * t * (1 - t) * bend + t**2 * work
-    spots = [
-        home + rng.normal(0, [330, 260], (260, 2)),
-        home + rng.standard_t(2.5, (110, 2)) * [430, 520],
-        work + rng.normal(0, [210, 250], (120, 2)),
-        way + rng.normal(0, 75, way.shape),
-        rng.uniform([-2200, -2300], [5200, 3300], (45, 2)),
-    ]
-    metres = np.concatenate(spots) + np.array([500_000.0, 5_372_000.0])
-    place = geopandas.GeoSeries(points(metres), crs=32632).to_crs(4326)
-    return pd.DataFrame({"lon": place.x, "lat": place.y})
 
 
 def _projected(fixes: Any, crs: Any, lon: str, lat: str) -> Floats:
@@ -221,15 +196,3 @@ def _frame(axes: Any, window: Window) -> None:
     axes.set_xlabel("km east of the mode", size=8.5, color=_FIX)
     for side in axes.spines.values():
         side.set_color(_LEFT_OUT)
-
-
-def main() -> None:
-    """Render the docs' picture of a made-up user to the path given."""
-    path = Path(sys.argv[1])
-    figure = plot_extraction(example_user(), k=400, max_diameter="2km", crs="EPSG:32632")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110, facecolor="white")
-
-
-if __name__ == "__main__":
-    main()

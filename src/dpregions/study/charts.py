@@ -1,4 +1,4 @@
-"""How a study's pictures look: one colour, marker and line a method, the same everywhere.
+"""How a study's pictures look: one colour, marker and line per method, the same everywhere.
 
 Colours are Okabe and Ito's, told apart by readers of every colour vision; ours and the paper's
 steps are drawn through, baselines dashed. Knows methods and axes, not experiments.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dpregions.study.datasets import DATASETS
-from dpregions.study.measures import EULER
+from dpregions.study.methods import EULER
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,19 +58,6 @@ def label_of(method: str) -> str:
     return STYLES[method].label if method in STYLES else method
 
 
-def duration(seconds: float) -> str:
-    """Return a time in two digits, in a unit that fits it."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{float(f'{seconds / size:.2g}'):,.12g} {unit}"
-    return f"{float(f'{seconds / 1e-6:.2g}'):,.12g} µs"
-
-
-def short(value: float) -> str:
-    """Return a number in two digits, without an exponent."""
-    return "< 0.001" if 0 < value < 0.001 else f"{float(f'{value:.2g}'):,.12g}"
-
-
 def shown(table: pd.DataFrame) -> list[str]:
     """Return the methods of a table that are drawn, in the order of legends."""
     present = set(table["method"])
@@ -98,6 +85,11 @@ def two_rows(columns: int) -> tuple[Figure, Any]:
 def cells_text(part: pd.DataFrame) -> str:
     """Return the side of the cells of a part of a table."""
     return f"d = {part['cell_km'].iloc[0]:.3g} km"
+
+
+def heading(part: pd.DataFrame, *facts: str) -> str:
+    """Return what a panel shows: its data set, facts about it, the side of its cells."""
+    return ", ".join([title_of(part["dataset"].iloc[0]), *facts, cells_text(part)])
 
 
 def draw_line(axis: Any, method: str, x: Any, rows: pd.DataFrame) -> None:
@@ -173,8 +165,9 @@ def draw_bar_chart(axis: Any, names: list[str], values: Any, text: Text) -> None
     _name_rows(axis, names, values, values, text)
 
 
-def draw_dots(axis: Any, names: list[str], values: Any, low: Any, high: Any, text: Text) -> None:
-    """Draw one dot a row on a logarithmic axis, which has no 0 for a bar to start from."""
+def draw_dots(axis: Any, names: list[str], rows: pd.DataFrame, column: str, text: Text) -> None:
+    """Draw one dot per row on a logarithmic axis, which has no 0 for a bar to start from."""
+    values, low, high = (rows[name] for name in (column, "low", "high"))
     for place, name in enumerate(names):
         colour = STYLES[name].colour if name in STYLES else INK
         value = values.iloc[place]

@@ -1,31 +1,33 @@
 """How often the intervals of releases hold the true count, and how wide they are.
 
-Study on exact data: not a private release. Each release chooses what to measure anew, as it
-does in use.
+Study on exact data: not a private release. Each release is made as it is in use, but for its
+seeded noise, and asked what users ask: nothing here knows how an interval comes about.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.geometry.cells import Selection
 from dpregions.geometry.rectangles import SHARES, rectangles
-from dpregions.mechanisms.footprint.mechanism import Footprint
 from dpregions.planning.exact_data import LABEL, ExactData
-from dpregions.privacy.budget import Budget, BudgetLike
+from dpregions.privacy.budget import BudgetLike
 from dpregions.privacy.seeded import StudyNoise
+from dpregions.releases.make import release_with
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
+
+    from dpregions.geometry.grid import Grid
 
 
 def interval_coverage(
-    data: ExactData,
+    regions: Any,
+    grid: Grid,
+    max_diameter: float | str,
     *,
     epsilon: BudgetLike,
     releases: int,
@@ -38,7 +40,8 @@ def interval_coverage(
 
     Parameters
     ----------
-    data : ExactData
+    regions, grid, max_diameter
+        As `release` takes them, with a column `user_id`.
     epsilon : number or Budget
         For each release.
     releases : int
@@ -53,34 +56,31 @@ def interval_coverage(
     -------
     pandas.DataFrame
         By share of the area: `held` (share of intervals with the true count), `noisy` (share
-        whose noise part is over half of the width), `held_noisy` (of those), `width` (mean, in
-        regions) and `relative_width` (to the true count). Its attributes: `label`, and `plans`,
-        how often which levels were measured.
+        where noise makes over half of the expected error), `held_noisy` (of those), `width`
+        (mean, in regions) and `relative_width` (to the true count). Its attributes: `label`,
+        and `plans`, how often which levels were measured.
     """
     import pandas as pd
 
-    budget = Budget(epsilon)
-    normal = NormalDist().inv_cdf((1 + confidence) / 2)
+    exact = ExactData.of(regions, grid, max_diameter).truth
     rows: list[tuple[Any, ...]] = []
     plans: dict[tuple[str, ...], int] = {}
-    for release in range(releases):
-        noise = StudyNoise(int(np.random.default_rng([seed, release]).integers(2**62)))
-        made = data.outcome(Footprint(), budget, "add-remove", noise)
-        measured = tuple(what for what, _ in made.spending)
+    for number in range(releases):
+        noise = StudyNoise(int(np.random.default_rng([seed, number]).integers(2**62)))
+        release = release_with(noise, regions, grid, epsilon=epsilon, max_diameter=max_diameter)
+        measured = tuple(what for what, _ in release.spending)
         plans[measured] = plans.get(measured, 0) + 1
-        rng = np.random.default_rng([seed, release, 1])
+        rng = np.random.default_rng([seed, number, 1])
         for share in SHARES:
-            cells = rectangles(share, *data.grid.shape, placements, rng)
-            truth, selection = data.truth.answers(cells), Selection(cells, shape=None)
-            low, high = made.bounds(selection, confidence)
-            width = made.half_widths(selection, confidence)
-            _, of_shape = made.deviations(selection)
-            noisy = normal * of_shape < math.sqrt(0.75) * width
-            held = (low <= truth) & (truth <= high)
+            cells = rectangles(share, *grid.shape, placements, rng)
+            query, truth = inside(cells, grid), exact.answers(cells)
+            low, high = release.interval(*query, confidence=confidence)
+            expected = release.expected_error(*query)
+            held, noisy = (low <= truth) & (truth <= high), expected.noise > expected.total / 2
             found = zip(held, noisy, high - low, truth, strict=True)
-            rows += [(share, release, *values) for values in found]
+            rows += [(share, number, *values) for values in found]
         if progress is not None:
-            progress(release + 1)
+            progress(number + 1)
     each = pd.DataFrame(rows, columns=["share", "release", "held", "noisy", "width", "truth"])
     each["held_noisy"] = each["held"].where(each["noisy"])
     by_size = each.groupby("share")
@@ -88,3 +88,16 @@ def interval_coverage(
     table["relative_width"] = by_size["width"].mean() / by_size["truth"].mean()
     table.attrs.update(label=LABEL, plans=plans)
     return table
+
+
+def inside(cells: NDArray[np.int64], grid: Grid) -> tuple[NDArray[np.float64], ...]:
+    """Return rectangles that touch just these cells: ``xmin, ymin, xmax, ymax``."""
+    row0, row1, col0, col1 = cells
+    x, y, side = grid.xmin, grid.ymin, grid.cell_size
+    # A quarter of a cell from its edge, so that no rounding reaches the next one.
+    return (
+        x + (col0 + 0.25) * side,
+        y + (row0 + 0.25) * side,
+        x + (col1 + 0.75) * side,
+        y + (row1 + 0.75) * side,
+    )

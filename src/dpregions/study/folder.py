@@ -17,12 +17,12 @@ from dpregions.atomic_files import SECRET, replacing
 from dpregions.errors import Argument, InputError
 from dpregions.planning.exact_data import LABEL
 from dpregions.study.datasets import DATASETS, MAX_DIAMETER, DataSet
-from dpregions.study.measures import PLACEMENTS
+from dpregions.study.harness import PLACEMENTS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dpregions.study.measures import Unit
+    from dpregions.study.experiments.base import Unit
 
 MANIFEST = "study.json"
 MADE_BY = "dpregions study"

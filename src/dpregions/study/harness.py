@@ -1,79 +1,119 @@
-"""One harness for studies and benchmarks: methods side by side, same data, epsilon, questions.
+"""One harness for study and benchmarks: methods side by side, same data, epsilon, questions.
 
-Study on exact data: not a private release. Every method sees exact regions through seeded
-noise, so that figures can be repeated; what comes out is a table of errors.
+Study on exact data: not a private release. One draw of each method answers every question of
+its repetition. Noise and questions follow from the seed, the setting's key, the repetition and
+the method's name, and from nothing else: it does not matter in which parts, in which order or
+beside which other methods the repetitions are run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dpregions.geometry.rectangles import SHARES, rectangles
-from dpregions.mechanisms.footprint.mechanism import Footprint
-from dpregions.mechanisms.paper import pipeline as paper
-from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
+from dpregions.geometry.rectangles import SHARES, rectangles, shape_of
 from dpregions.planning.exact_data import LABEL, Answering, EulerAnswers, ExactData
 from dpregions.planning.workload import (
-    Ratio,
-    bootstrap_ratio,
     l1_distance,
     relative_errors,
 )
 from dpregions.privacy.budget import Budget, BudgetLike, Neighbours
-from dpregions.privacy.noise import NoiseSource
 from dpregions.privacy.seeded import StudyNoise
-from dpregions.study.baselines import cell_counts, centroid_points, corner_histograms
-from dpregions.study.trees import adaptive_grid, quadtree
+from dpregions.study.methods import METHODS, Method
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
-Method = Callable[[ExactData, Budget, Neighbours, NoiseSource], Mapping[str, Answering]]
-"""One run with one draw of noise; what it gave, by name."""
+Row = dict[str, Any]
 
-
-def run_paper(
-    data: ExactData, budget: Budget, neighbours: Neighbours, noise: NoiseSource
-) -> dict[str, Answering]:
-    """Return the paper's steps: noise cut at 0, made consistent, rounded."""
-    sensitivity = euler_sensitivity(data.bound.k, neighbours, *data.grid.shape)
-    steps = paper.run(data.counts, epsilon=budget, sensitivity=sensitivity, noise=noise)
-    return {
-        "diff-priv": EulerAnswers(steps.noisy),
-        "lin-prog": EulerAnswers(steps.consistent),
-        "round": EulerAnswers(steps.counts),
-    }
+PLACEMENTS = 100
+"""Questions of each size and shape in each repetition."""
 
 
-def run_footprint(
-    data: ExactData, budget: Budget, neighbours: Neighbours, noise: NoiseSource
-) -> dict[str, Answering]:
-    """Return the footprint mechanism's covert counts and its signed estimate."""
-    steps = data.outcome(Footprint(), budget, neighbours, noise)
-    assert steps.signed is not None
-    return {
-        "footprint": EulerAnswers(steps.counts),
-        "footprint-signed": EulerAnswers(steps.signed),
-    }
+class Question(NamedTuple):
+    """One size and shape of rectangle, at several places."""
+
+    kind: str
+    share: float
+    """Of the area."""
+    height: int
+    width: int
+    cells: NDArray[np.int64]
+    """Its places: ``row0, row1, col0, col1``."""
 
 
-METHODS: dict[str, Method] = {
-    "paper": run_paper,
-    "footprint": run_footprint,
-    "cell counts": lambda *args: {"cell counts": cell_counts(*args)},
-    "centroid points": lambda *args: {"centroid points": centroid_points(*args)},
-    "four corners": lambda *args: {"four corners": corner_histograms(*args)},
-    "adaptive grid": lambda *args: {"adaptive grid": adaptive_grid(*args)},
-    "quadtree": lambda *args: {"quadtree": quadtree(*args)},
-}
+@dataclass(frozen=True)
+class Trial:
+    """Methods on one data set at one epsilon; each repetition has its own noise and questions."""
 
-SIMPLE_BASELINES = ("cell counts", "centroid points", "four corners")
-"""What needs no structure of its own; the footprint mechanism is judged against the best."""
+    data: ExactData
+    methods: Mapping[str, Method]
+    budget: Budget
+    neighbours: Neighbours = "add-remove"
+    seed: int = 0
+    key: str = ""
+    """Of the setting: another has other noise."""
 
-BASELINES = (*SIMPLE_BASELINES, "adaptive grid", "quadtree")
+    def rng(self, repetition: int, purpose: str) -> np.random.Generator:
+        """Return the random numbers of a repetition for one purpose."""
+        return np.random.default_rng([self.seed, repetition, *f"{self.key} {purpose}".encode()])
+
+    def noise(self, repetition: int, method: str) -> StudyNoise:
+        """Return a method's noise in a repetition."""
+        return StudyNoise(int(self.rng(repetition, method).integers(2**62)))
+
+    def draws(self, repetition: int) -> Iterator[tuple[str, Answering]]:
+        """Yield what each method gives with one draw of noise."""
+        for name, method in self.methods.items():
+            noise = self.noise(repetition, name)
+            yield from method(self.data, self.budget, self.neighbours, noise).items()
+
+    def errors(
+        self, repetition: int, ask: Callable[[np.random.Generator], Iterable[Question]]
+    ) -> Iterator[Row]:
+        """Yield each method's median error for each question, and its L1 distance."""
+        asked = list(ask(self.rng(repetition, "questions")))
+        data, (n_rows, n_cols) = self.data, self.data.grid.shape
+        for method, found in self.draws(repetition):
+            common = {"repetition": repetition, "method": method}
+            for kind, share, height, width, cells in asked:
+                off = relative_errors(
+                    found.answers(cells), data.truth.answers(cells), data.n_regions
+                )
+                yield {
+                    **common,
+                    "question": kind,
+                    "share": share,
+                    "height": height,
+                    "width": width,
+                    "value": float(np.median(off)),
+                }
+            whole = implied_histogram(found, n_rows, n_cols)
+            yield {
+                **common,
+                "question": "l1",
+                "share": 1.0,
+                "height": n_rows,
+                "width": n_cols,
+                "value": l1_distance(whole, data.counts),
+            }
+
+
+def sized_questions(
+    shares: Iterable[float],
+    n_rows: int,
+    n_cols: int,
+    rng: np.random.Generator,
+    placements: int = PLACEMENTS,
+) -> Iterator[Question]:
+    """Yield near-square rectangles of some shares of the area, at random places."""
+    for share in shares:
+        cells = rectangles(share, n_rows, n_cols, placements, rng)
+        yield Question("size", share, *shape_of(share, n_rows, n_cols), cells)
 
 
 def evaluate(
@@ -85,7 +125,7 @@ def evaluate(
     seed: int = 0,
     neighbours: Neighbours = "add-remove",
     shares: Sequence[float] = SHARES,
-    placements: int = 100,
+    placements: int = PLACEMENTS,
 ) -> pd.DataFrame:
     """Measure methods on exact data: a table of errors, not a private release.
 
@@ -108,40 +148,19 @@ def evaluate(
     Returns
     -------
     pandas.DataFrame
-        One row for each method, share and repetition: `median_error`, `mean_error` (relative),
-        `mean_off` (in regions), and `l1`, the distance of the whole histogram from the exact
-        one where the method has one. Its attribute `label` says what it is.
+        What `Trial.errors` yields: `value` is the median relative error where `question` is
+        "size", and the distance of the whole histogram from the exact one where it is "l1".
+        Its attribute `label` says what it is.
     """
     import pandas as pd
 
     chosen = methods if isinstance(methods, Mapping) else {name: METHODS[name] for name in methods}
-    budget = Budget(epsilon)
-    rows: list[dict[str, Any]] = []
-    for repetition in range(repetitions):
-        rng = np.random.default_rng([seed, repetition])
-        asked = [(s, rectangles(s, *data.grid.shape, placements, rng)) for s in shares]
-        for number, method in enumerate(chosen.values()):
-            noise = StudyNoise(
-                int(np.random.default_rng([seed, repetition, number]).integers(2**62))
-            )
-            for name, found in method(data, budget, neighbours, noise).items():
-                whole = found.counts if isinstance(found, EulerAnswers) else None
-                l1 = np.nan if whole is None else l1_distance(whole, data.counts)
-                for share, cells in asked:
-                    truth, answers = data.truth.answers(cells), found.answers(cells)
-                    errors = relative_errors(answers, truth, data.n_regions)
-                    rows.append(
-                        {
-                            "method": name,
-                            "share": share,
-                            "repetition": repetition,
-                            "median_error": float(np.median(errors)),
-                            "mean_error": float(errors.mean()),
-                            "mean_off": float(np.abs(answers - truth).mean()),
-                            "l1": l1,
-                        }
-                    )
-    table = pd.DataFrame(rows)
+    trial = Trial(data, chosen, Budget(epsilon), neighbours, seed)
+
+    def ask(rng: np.random.Generator) -> Iterator[Question]:
+        return sized_questions(shares, *data.grid.shape, rng, placements)
+
+    table = pd.DataFrame([row for i in range(repetitions) for row in trial.errors(i, ask)])
     table.attrs["label"] = LABEL
     return table
 
@@ -151,25 +170,38 @@ def errors_by_size(table: pd.DataFrame) -> pd.DataFrame:
 
     The median over repetitions of the median over placements.
     """
-    errors = table.groupby(["method", "share"], sort=False)["median_error"].median()
-    return errors.unstack("share")
+    sizes = table[table["question"] == "size"]
+    return sizes.groupby(["method", "share"], sort=False)["value"].median().unstack("share")
 
 
-def ratio(table: pd.DataFrame, above: str, below: str, share: float) -> Ratio:
-    """Return one method's error over another's at a share, with a 95 % bootstrap interval."""
-    at = table[table["share"] == share].set_index("repetition").sort_index()
-    pair = (at.loc[at["method"] == name, "median_error"].to_numpy() for name in (above, below))
-    return bootstrap_ratio(*pair)
+def implied_histogram(found: Answering, n_rows: int, n_cols: int) -> NDArray[Any]:
+    """Return the Euler histogram that answers imply, for any method.
+
+    An edge holds what two neighbouring cells answer beyond the answer of both together, a
+    vertex what is then missing from a block of four. For a method with an Euler histogram
+    it is that histogram. For sums of cells it is the cells, and 0 on edges and vertices.
+    """
+    if isinstance(found, EulerAnswers):
+        return found.counts
+    one, wide, high, four = (
+        answers_of_blocks(found, n_rows, n_cols, height, width)
+        for height, width in ((1, 1), (1, 2), (2, 1), (2, 2))
+    )
+    upright = one[:, :-1] + one[:, 1:] - wide
+    flat = one[:-1] + one[1:] - high
+    faces = one[:-1, :-1] + one[1:, 1:] + one[:-1, 1:] + one[1:, :-1]
+    edges = upright[:-1] + upright[1:] + flat[:, :-1] + flat[:, 1:]
+    whole = np.zeros((2 * n_rows - 1, 2 * n_cols - 1), one.dtype)
+    whole[::2, ::2], whole[::2, 1::2], whole[1::2, ::2] = one, upright, flat
+    whole[1::2, 1::2] = four - faces + edges
+    return whole
 
 
-def l1_ratio(table: pd.DataFrame, above: str, below: str) -> Ratio:
-    """Return how many times farther one method's histogram is from the exact one in L1."""
-    one = table.drop_duplicates(["method", "repetition"]).sort_values("repetition")
-    pair = (one.loc[one["method"] == name, "l1"].to_numpy() for name in (above, below))
-    return bootstrap_ratio(*pair)
-
-
-def best_baseline(table: pd.DataFrame, share: float) -> str:
-    """Return the simple baseline that errs least at a share."""
-    errors = errors_by_size(table)[share]
-    return str(errors[list(SIMPLE_BASELINES)].idxmin())
+def answers_of_blocks(
+    found: Answering, n_rows: int, n_cols: int, height: int, width: int
+) -> NDArray[Any]:
+    """Return the answers of every placement of a block of cells."""
+    shape = (n_rows - height + 1, n_cols - width + 1)
+    row, col = np.indices(shape).reshape(2, -1)
+    answers = found.answers(np.stack([row, row + height - 1, col, col + width - 1]))
+    return np.asarray(answers).reshape(shape)

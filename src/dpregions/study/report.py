@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpregions.planning.exact_data import LABEL
 from dpregions.study.charts import STYLES, label_of, title_of
-from dpregions.study.words import words_of
+from dpregions.study.experiments.base import datasets_of
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from dpregions.study.experiments import Experiment
+    from dpregions.study.experiments.base import Experiment
     from dpregions.study.statements import Finding
 
 
@@ -82,12 +82,15 @@ def _section(section: Section) -> str:
         f'{base64.b64encode(content).decode()}"/></figure>\n'
         for stem, content in section.pictures.items()
     )
-    words = "".join(f"<li>{escape(text)}</li>" for text in words_of(experiment.name, section.table))
+    words = "".join(
+        f"<li>{escape(f'{title_of(dataset)}: {experiment.say(part)}')}</li>"
+        for dataset, part in datasets_of(section.table).items()
+    )
     return (
         f'<section id="{experiment.name}"><h2>{escape(experiment.title)}</h2>\n'
         f"<p>{escape(experiment.about)}</p>\n{pictures}<ul>{words}</ul>\n"
         f"<details><summary>Table ({experiment.name}.csv)</summary>"
-        f"{_html_table(brief(experiment.name, section.table))}</details>\n</section>\n"
+        f"{_html_table(experiment.brief(_for_readers(section.table)))}</details>\n</section>\n"
     )
 
 
@@ -107,18 +110,8 @@ def _statements(findings: Iterable[Finding]) -> str:
     )
 
 
-VALUES = {
-    "sizes": ("error_percent", ["share_percent"]),
-    "shapes": ("error_percent", ["size", "height", "width"]),
-    "cells": ("error_percent", ["cells_a_side"]),
-    "epsilon": ("error_percent", ["share_percent", "epsilon"]),
-    "density": ("regions", []),
-}
-"""What a table shows in its cells, and what it is spread over columns by."""
-
-
-def brief(name: str, table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table as readers see it: a method a row, questions as columns."""
+def _for_readers(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with methods and data sets by their titles, in the order of legends."""
     shown = table.copy()
     for column in ("method", "step"):
         if column in shown:
@@ -130,28 +123,7 @@ def brief(name: str, table: pd.DataFrame) -> pd.DataFrame:
             )  # fmt: skip
             shown[column] = shown[column].map(label_of)
     shown["dataset"] = shown["dataset"].map(title_of)
-    if name == "density":
-        groups = shown.groupby(["dataset", "method"], sort=False)["regions"]
-        return groups.agg(["min", "median", "max", "sum"]).reset_index()
-    if name not in VALUES:
-        return shown
-    value, by = VALUES[name]
-    rows = ["dataset", "cell_km", "method"] if name != "cells" else ["dataset", "method"]
-    wide = shown.pivot_table(index=rows, columns=by, values=value, sort=False)
-    if name == "sizes":
-        wide = wide.sort_index(axis=1)
-    wide.columns = [_heading(name, key) for key in wide.columns]
-    return wide.reset_index()
-
-
-def _heading(name: str, key: Any) -> str:
-    if name == "sizes":
-        return f"{key:.3g} %"
-    if name == "cells":
-        return f"A/d = {key}"
-    if name == "epsilon":
-        return f"{key[0]:.3g} %, ε = {key[1]:g}"
-    return f"{key[1]} x {key[2]}"
+    return shown
 
 
 def _html_table(table: pd.DataFrame) -> str:

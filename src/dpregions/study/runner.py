@@ -13,16 +13,18 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from dpregions.errors import Argument, InputError, MissingExtraError
+from dpregions.errors import Argument, InputError
+from dpregions.plots import need_plot
 from dpregions.study.datasets import DataSet, keep_regions, lacks_regions, refuse_missing
-from dpregions.study.experiments import EXPERIMENTS, Experiment
+from dpregions.study.experiments import EXPERIMENTS, findings
+from dpregions.study.experiments.base import READING, Experiment, Source, Unit, measure
 from dpregions.study.folder import StudyFolder, study_settings
-from dpregions.study.harness import METHODS
-from dpregions.study.measures import READING, Source, Unit, measure
+from dpregions.study.methods import METHODS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +77,14 @@ def units_of(experiment: Experiment, data: DataSet, repetitions: int) -> list[Un
     ]
 
 
-def run_study(out: Path, plan: Plan, *, progress: Callable[[float], None] | None = None) -> Made:
+def run_study(
+    out: Path,
+    plan: Plan,
+    *,
+    progress: Callable[[float], None] | None = None,
+    processes: int | None = None,
+    measure: Callable[[Source, Unit], pd.DataFrame] = measure,
+) -> Made:
     """Run a study, or go on with it, and write its report.
 
     Parameters
@@ -85,6 +94,10 @@ def run_study(out: Path, plan: Plan, *, progress: Callable[[float], None] | None
     plan : Plan
     progress : callable, optional
         Called with the share of the work done.
+    processes : int, optional
+        How many work at once; by default two, where the machine has as many cores.
+    measure : callable
+        What does one unit of work.
     """
     _check(plan)
     settings = study_settings(plan.methods, plan.repetitions, plan.seed)
@@ -98,7 +111,12 @@ def run_study(out: Path, plan: Plan, *, progress: Callable[[float], None] | None
     for data in unread:
         keep_regions(data, plan.folder, folder.kept)
         work.add(READING)
-    _do(folder, source, [unit for unit in units if not folder.has(unit)], work)
+    left = sorted((u for u in units if not folder.has(u)), key=lambda unit: -unit.cost)
+    if processes is None:
+        processes = min(PROCESSES, os.cpu_count() or 1)
+    for unit, rows in _measured(partial(measure, source), left, processes):
+        folder.write_part(unit, rows)
+        work.add(unit.cost)
     folder.finish([(e.name, d.name) for e in plan.experiments for d in plan.datasets])
     return _write_results(folder, source, plan)
 
@@ -126,10 +144,7 @@ def _check(plan: Plan) -> None:
         names = ", ".join(experiment.name for experiment in plan.experiments)
         where = f"{names} is for T-Drive and the made-up city: add them to "
         raise InputError(where, Argument("datasets"))
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot") from None
+    need_plot()
     refuse_missing(plan.datasets, plan.folder)
 
 
@@ -146,23 +161,17 @@ class _Work:
         self.tell(self.done / self.total)
 
 
-def _do(folder: StudyFolder, source: Source, units: list[Unit], work: _Work) -> None:
-    """Do units, the longest first, and save each when it is done."""
-    for unit, rows in _measured(source, sorted(units, key=lambda unit: -unit.cost)):
-        folder.write_part(unit, rows)
-        work.add(unit.cost)
-
-
-def _measured(source: Source, units: list[Unit]) -> Iterator[tuple[Unit, pd.DataFrame]]:
-    processes = min(PROCESSES, os.cpu_count() or 1)
-    if processes == 1 or len(units) <= PROCESSES:  # starting a process takes longer
+def _measured(
+    measure: Callable[[Unit], pd.DataFrame], units: list[Unit], processes: int
+) -> Iterator[tuple[Unit, pd.DataFrame]]:
+    if processes == 1 or len(units) <= processes:  # starting a process takes longer
         for unit in units:
-            yield unit, measure(source, unit)
+            yield unit, measure(unit)
         return
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(processes, context, _start_worker)
     try:
-        running = {pool.submit(measure, source, unit): unit for unit in units}
+        running = {pool.submit(measure, unit): unit for unit in units}
         for future in as_completed(running):
             yield running[future], future.result()
     except BrokenProcessPool:
@@ -189,9 +198,7 @@ def _end_with_parent() -> None:
 
 def _write_results(folder: StudyFolder, source: Source, plan: Plan) -> Made:
     """Write tables, pictures and the report of everything that is finished in the folder."""
-    from dpregions.study.figures import figures_of
     from dpregions.study.report import Section, png, render
-    from dpregions.study.statements import findings
 
     sections, tables = [], {}
     for experiment in EXPERIMENTS.values():
@@ -200,7 +207,7 @@ def _write_results(folder: StudyFolder, source: Source, plan: Plan) -> Made:
             continue
         folder.write_table(f"{experiment.name}.csv", table)
         pictures = {}
-        for stem, figure in figures_of(experiment.name, table, source):
+        for stem, figure in experiment.draw(table, source):
             pictures[stem] = png(figure)
             folder.write_bytes(f"{stem}.png", pictures[stem])
         tables[experiment.name] = table

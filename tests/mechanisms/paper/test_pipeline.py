@@ -218,22 +218,6 @@ def test_the_pipeline_noises_once_with_the_parameters_it_was_given():
         np.testing.assert_array_equal(getattr(steps, name), value)
 
 
-def test_the_running_example_is_drawn_by_the_pipeline_and_stays_the_same(tmp_path):
-    pytest.importorskip("matplotlib")
-    from dpregions.plots.running_example import QUERY, draw_running_example
-
-    picture = tmp_path / "running_example.png"
-    steps = draw_running_example(picture)
-    assert picture.read_bytes()[:4] == b"\x89PNG"
-    assert picture.stat().st_size < 200_000
-    assert any(paper.violations(steps.noisy).values())
-    assert paper.violations(steps.counts) == NONE_BROKEN
-    row0, row1, col0, col1 = QUERY
-    part = steps.counts[2 * row0 : 2 * row1 + 1, 2 * col0 : 2 * col1 + 1]
-    edges = part[::2, 1::2].sum() + part[1::2, ::2].sum()
-    assert (part[::2, ::2].sum(), edges, part[1::2, 1::2].sum()) == (10, 6, 1)
-
-
 AFTER_THE_NOISE = """
 import sys
 import numpy as np

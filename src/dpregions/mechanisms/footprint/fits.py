@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpregions.mechanisms.least_squares import gathered, settled
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -32,23 +34,9 @@ def combine(measured: Measured) -> tuple[list[NDArray[np.float64]], list[NDArray
     Infinite where nothing at or below a part was measured.
     """
     tree = measured.hierarchy
-    n = len(tree.levels)
-    values: list[NDArray[np.float64]] = [np.zeros(size) for size in tree.sizes]
-    spread: list[NDArray[np.float64]] = [np.full(size, np.inf) for size in tree.sizes]
-    for level in range(n - 1, -1, -1):
-        if level < n - 1:
-            up = tree.parent[level]
-            values[level] = sums(up, values[level + 1], tree.sizes[level])
-            spread[level] = sums(up, spread[level + 1], tree.sizes[level])
-        direct = measured.levels[level]
-        if direct is not None:
-            own = direct.variance
-            # The weight of what comes from below; 0 where that was not measured.
-            below = own / (own + spread[level])
-            seen = direct.values
-            values[level] = np.where(below > 0, below * values[level] + (1 - below) * seen, seen)
-            spread[level] = own * (1 - below)
-    return values, spread
+    values = [None if noisy is None else noisy.values for noisy in measured.levels]
+    variances = [np.inf if noisy is None else noisy.variance for noisy in measured.levels]
+    return gathered(tree.sizes, tree.parent, values, variances)
 
 
 def signed_fit(measured: Measured, expected: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -60,8 +48,7 @@ def signed_fit(measured: Measured, expected: NDArray[np.float64]) -> NDArray[np.
         if np.isinf(spread[level]).any():
             fit = fit[up] * shares_of(tree, level, expected)
             continue
-        missing = fit - sums(up, values[level], len(fit))
-        fit = values[level] + spread[level] * (missing / sums(up, spread[level], len(fit)))[up]
+        fit = settled(fit, up, values[level], spread[level])
     return fit[tree.part[-1]]
 
 

@@ -1,6 +1,6 @@
 """The paper's running example in six panels: two bodies, the four steps, and a query.
 
-Draws exact counts beside seeded noise, so it is for made-up bodies only; the docs use it.
+Draws exact counts beside seeded noise, so it is for made-up bodies only.
 """
 
 from __future__ import annotations
@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.euler import EulerHistogram
-from dpregions.geometry.grid import Grid
-from dpregions.mechanisms.paper import pipeline as paper
-from dpregions.plots import blank_figure
-from dpregions.plots.numbered_grid import (
+from docs.pictures.numbered_grid import (
     FAINT,
     INK,
     RED,
@@ -24,6 +20,10 @@ from dpregions.plots.numbered_grid import (
     outside,
     sum_in_words,
 )
+from dpregions.euler import EulerHistogram
+from dpregions.geometry.grid import Grid
+from dpregions.mechanisms.paper import pipeline as paper
+from dpregions.plots import blank_figure
 from dpregions.privacy.seeded import StudyNoise
 
 if TYPE_CHECKING:

@@ -6,11 +6,14 @@ nothing here computes a count.
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
     from dpregions.geometry.grid import Grid
@@ -115,3 +118,12 @@ def sum_in_words(counts: NDArray[np.int64], cells: Cells) -> str:
 def _doubled(cells: Cells) -> tuple[slice, slice]:
     row0, row1, col0, col1 = cells
     return slice(2 * row0, 2 * row1 + 1), slice(2 * col0, 2 * col1 + 1)
+
+
+def save_small(figure: Any, path: Path | str) -> None:
+    """Save a figure as a small PNG: few colours are plenty for it."""
+    from PIL import Image  # matplotlib needs it too
+
+    drawn = BytesIO()
+    figure.savefig(drawn, dpi=90)
+    Image.open(drawn).convert("RGB").quantize(160).save(path, format="PNG", optimize=True)

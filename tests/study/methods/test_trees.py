@@ -11,15 +11,17 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from shapely import Point, box
 
+from benchmarks.utility import best_baseline
 from dpregions import Grid, synthetic
 from dpregions.planning.exact_data import ExactData
 from dpregions.privacy.budget import Budget
 from dpregions.privacy.law import pmf, variance
 from dpregions.privacy.noise import scale_for
 from dpregions.privacy.seeded import StudyNoise
-from dpregions.study.baselines import centroid_points
-from dpregions.study.harness import BASELINES, METHODS, SIMPLE_BASELINES, best_baseline, evaluate
-from dpregions.study.trees import (
+from dpregions.study.harness import errors_by_size, evaluate
+from dpregions.study.methods import BASELINES, METHODS, SIMPLE_BASELINES
+from dpregions.study.methods.baselines import centroid_points
+from dpregions.study.methods.trees import (
     adaptive_grid,
     first_side,
     least_squares,
@@ -476,7 +478,7 @@ def test_both_err_about_as_much_as_centroid_points_on_a_city(city):
     """Regions that only reach in are missed by all three, which is most of their error."""
     names = ("centroid points", "adaptive grid", "quadtree")
     table = evaluate(city, names, epsilon=1, repetitions=5, shares=(0.1,), placements=100)
-    errors = table.groupby("method")["median_error"].median()
+    errors = errors_by_size(table)[0.1]
     assert_allclose(errors / errors["centroid points"], 1, atol=0.2)
     found = centroid_points(city, Budget(1), "add-remove", Recorded())
     assert_allclose(found.answers(whole(city.grid)), [city.points.shape[1]])

@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dpregions.study.statements import findings
+from dpregions.study.experiments import findings
 
-STUDY = Path(__file__).parents[2] / "docs" / "study"
+STUDY = Path(__file__).parents[3] / "docs" / "study"
 
 
 def sizes(dataset, n, errors):

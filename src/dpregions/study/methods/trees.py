@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpregions.mechanisms.least_squares import tree_fit
 from dpregions.planning.exact_data import ExactData
 from dpregions.privacy.budget import Budget, Neighbours, sensitivity_factor
 from dpregions.privacy.noise import NoiseSource
-from dpregions.study.baselines import CellSums
+from dpregions.study.methods.baselines import CellSums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -152,7 +153,7 @@ def least_squares(
 
     Nearest in squares, each weighted by its level's epsilon squared: the noise's inverse
     variance, up to a common factor and to the small difference between integer and
-    continuous Laplace noise. One pass up and one down, as in both papers.
+    continuous Laplace noise. As in both papers, and as the footprint mechanism does it.
 
     Parameters
     ----------
@@ -165,20 +166,7 @@ def least_squares(
     """
     total = sum(share.epsilon for share in shares)
     variances = [float(total / share.epsilon) ** 2 for share in shares]
-    best = [np.asarray(counts, np.float64) for counts in noisy]
-    spread = [np.full(len(b), variance) for b, variance in zip(best, variances, strict=True)]
-    for level in range(len(parents) - 1, -1, -1):
-        below = _sum(parents[level], best[level + 1], len(best[level]))
-        loose = _sum(parents[level], spread[level + 1], len(best[level]))
-        trust = spread[level] / (spread[level] + loose)
-        best[level] = best[level] + trust * (below - best[level])
-        spread[level] = trust * loose
-    fit = best[:1]
-    for level, up in enumerate(parents, start=1):
-        n = len(fit[-1])
-        missing = fit[-1] - _sum(up, best[level], n)
-        fit.append(best[level] + spread[level] * (missing / _sum(up, spread[level], n))[up])
-    return fit
+    return tree_fit(parents, [np.asarray(counts, np.float64) for counts in noisy], variances)
 
 
 def overlaps(
@@ -229,8 +217,3 @@ def _quarters(n: int) -> NDArray[np.int64]:
     """Return which square of n/2 x n/2 each of n x n squares is a quarter of."""
     half = np.arange(n) // 2
     return (half[:, None] * (n // 2) + half).ravel()
-
-
-def _sum(part: NDArray[np.int64], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-    """Return the sum of the values in each of n parts."""
-    return np.bincount(part, values, minlength=n).astype(np.float64, copy=False)

@@ -1,6 +1,6 @@
 """The footprint mechanism in nine panels: a region, its bucket, noise, fit, bodies, a query.
 
-Draws exact counts beside seeded noise, so it is for made-up regions only; the docs use it.
+Draws exact counts beside seeded noise, so it is for made-up regions only.
 Regions are at most one cell long: then a footprint is one cell, two or four, and its middle is
 the middle of a face, an edge or a vertex, where its bucket's number is written.
 """
@@ -9,22 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.euler import EulerHistogram
-from dpregions.geometry.grid import Grid
-from dpregions.geometry.lattice import STEPS
-from dpregions.geometry.outlines import Bound
-from dpregions.intake.regions import outlines_of
-from dpregions.mechanisms.footprint.bodies import Bodies
-from dpregions.mechanisms.footprint.buckets import Buckets, Footprints
-from dpregions.mechanisms.footprint.catalogue import Catalogue, catalogue
-from dpregions.mechanisms.footprint.levels import covert_fit
-from dpregions.plots import blank_figure
-from dpregions.plots.numbered_grid import (
+from docs.pictures.numbered_grid import (
     FAINT,
     INK,
     LINE,
@@ -34,8 +23,19 @@ from dpregions.plots.numbered_grid import (
     draw_query,
     draw_title,
     outside,
+    save_small,
     sum_in_words,
 )
+from dpregions.euler import EulerHistogram
+from dpregions.geometry.grid import Grid
+from dpregions.geometry.lattice import STEPS
+from dpregions.geometry.outlines import Bound
+from dpregions.intake.regions import outlines_of
+from dpregions.mechanisms.footprint.bodies import Bodies
+from dpregions.mechanisms.footprint.buckets import Buckets
+from dpregions.mechanisms.footprint.catalogue import Catalogue, catalogue
+from dpregions.mechanisms.footprint.mechanism import FootprintOutcome
+from dpregions.plots import blank_figure
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.releases.make import release_with
 from dpregions.releases.published import Release
@@ -73,6 +73,7 @@ class FootprintPicture:
     """Regions in each bucket."""
     noisy: NDArray[np.float64]
     fitted: NDArray[np.float64]
+    bodies: Bodies
     release: Release
     true_answer: int
     answer: int
@@ -88,8 +89,7 @@ def draw_footprint_steps(path: Path | str) -> FootprintPicture:
     """
     figure = blank_figure(figsize=(13.5, 13.3))
     found = _steps()
-    buckets, bodies = _buckets(), found.release.bodies
-    assert bodies is not None
+    buckets, bodies = _buckets(), found.bodies
     figure.subplots_adjust(left=0.012, right=0.988, bottom=0.012, top=0.9, wspace=0.06, hspace=0.24)
     panels = figure.subplots(3, 3).ravel()
     for axes in panels[:8]:
@@ -148,17 +148,8 @@ def draw_footprint_steps(path: Path | str) -> FootprintPicture:
         fontsize=12,
         color=INK,
     )
-    _save(figure, path)
+    save_small(figure, path)
     return found
-
-
-def _save(figure: Any, path: Path | str) -> None:
-    """Save a figure as a small PNG: few colours are plenty for it."""
-    from PIL import Image  # matplotlib needs it too
-
-    drawn = BytesIO()
-    figure.savefig(drawn, dpi=90)
-    Image.open(drawn).convert("RGB").quantize(160).save(path, format="PNG", optimize=True)
 
 
 def _steps() -> FootprintPicture:
@@ -172,22 +163,21 @@ def _steps() -> FootprintPicture:
         max_diameter=MAX_DIAMETER,
         user_id=None,
     )
-    measurements = release.measurements
-    assert measurements is not None
-    noisy = measurements.measured.values[-1]
-    assert noisy is not None
+    outcome = release.outcome
+    assert isinstance(outcome, FootprintOutcome) and outcome.reading is not None
+    tree = outcome.reading.measured.hierarchy
+    buckets = tree.buckets
     shapes = np.array(regions, dtype=object)
     outlines = outlines_of(shapes, None, GRID, Bound.of(GRID, MAX_DIAMETER, "shrink"))
-    buckets = _buckets()
-    footprints = Footprints.of([outlines], *GRID.shape, buckets.catalogue.side)
-    part = measurements.measured.hierarchy.part[-1]
+    numbers = buckets.numbers(*outlines.footprints(*GRID.shape, buckets.catalogue.side))
     query = GRID.cell_bounds(*QUERY)
     exact = EulerHistogram.from_regions(regions, GRID, max_diameter=MAX_DIAMETER)
     return FootprintPicture(
         regions=regions,
-        exact=np.bincount(buckets.numbers(footprints), minlength=len(buckets)),
-        noisy=noisy[part],
-        fitted=covert_fit(measurements.measured, measurements.expected),
+        exact=np.bincount(numbers, minlength=len(buckets)),
+        noisy=outcome.reading.measured.noisy[tree.levels[-1]].values[tree.part[-1]],
+        fitted=outcome.reading.held,
+        bodies=outcome.bodies,
         release=release,
         true_answer=exact.count(*query),
         answer=release.count(*query),
@@ -352,66 +342,3 @@ def _draw_answers(axes: Any, found: FootprintPicture) -> None:
     axes.set(xlim=(0, 1.25 * high), ylim=(-0.55, 2.75), xticks=[], yticks=[])
     axes.spines[["top", "right", "bottom"]].set_visible(False)
     axes.spines["left"].set_color(LINE)
-
-
-_SHEET = (((1, 1), (1, 2), (1, 3), (2, 2)), ((2, 3),), ((3, 3),))
-"""The footprints on each line of the catalogue's picture."""
-
-
-def draw_catalogue(path: Path | str) -> Catalogue:
-    """Save a picture of the catalogue for regions of two cells; return the catalogue.
-
-    Patterns with their witnesses, the likeliest of each footprint first. All of it is public.
-    """
-    figure = blank_figure(figsize=(13.5, 5.2))
-    known = catalogue(3, 2 * STEPS)
-    axes = figure.add_axes((0.01, 0.01, 0.98, 0.97))
-    across, y = 30.6, 0.0
-    for line in _SHEET:
-        x, tallest = 0.0, max(height for height, _ in line)
-        y -= tallest + 1.5
-        for height, width in line:
-            patterns = np.arange(known.first[height, width], known.last[height, width])
-            likely = patterns[np.argsort(-known.weights[patterns], kind="stable")]
-            shown = likely[: int((across - x) // (width + 0.8))]
-            note = f"{height} × {width}: {len(patterns)} " + (
-                "pattern" if len(patterns) == 1 else "patterns"
-            )
-            if len(shown) < len(likely):
-                note += f", the likeliest {len(shown)}"
-            axes.text(x, y + height + 0.25, note, fontsize=11, fontweight="bold", color=INK)
-            for pattern in shown:
-                _draw_pattern(axes, known, pattern, x, y)
-                x += width + 0.8
-            x += max(0.9, 3.4 - width) if len(patterns) == 1 else 0.9
-    axes.set(xlim=(-0.2, across), ylim=(y - 0.8, 0), aspect="equal", anchor="NW")
-    axes.set_axis_off()
-    _save(figure, path)
-    return known
-
-
-def _draw_pattern(axes: Any, known: Catalogue, pattern: int, x: float, y: float) -> None:
-    """Draw one pattern's components, its witness, and its share among its footprint's."""
-    from matplotlib.patches import Polygon, Rectangle
-
-    height, width = int(known.heights[pattern]), int(known.widths[pattern])
-    for i, (low, high) in enumerate(known.spans[pattern][: 2 * height - 1]):
-        for j in range(2 * low, 2 * high + 1):
-            at = (x + (j + 1) / 2, y + (i + 1) / 2)
-            if i % 2 == 0 and j % 2 == 0:
-                corner = (x + j / 2, y + i / 2)
-                axes.add_patch(Rectangle(corner, 1, 1, facecolor=RED, alpha=0.13, zorder=0))
-            elif i % 2 and j % 2:
-                axes.scatter(*at, s=16, color=RED, zorder=4)
-            else:
-                dx, dy = (0.0, 0.5) if j % 2 else (0.5, 0.0)
-                ends = (at[0] - dx, at[0] + dx), (at[1] - dy, at[1] + dy)
-                axes.plot(*ends, color=RED, linewidth=1.9, solid_capstyle="butt", zorder=3)
-    xs, ys = x + np.arange(width + 1), y + np.arange(height + 1)
-    axes.vlines(xs, y, y + height, color=LINE, linewidth=0.8, zorder=1)
-    axes.hlines(ys, x, x + width, color=LINE, linewidth=0.8, zorder=1)
-    outline = known.xy[known.offsets[pattern] : known.offsets[pattern + 1]] / STEPS + (x, y)
-    axes.add_patch(Polygon(outline, facecolor=INK, alpha=0.18, zorder=2))
-    axes.add_patch(Polygon(outline, fill=False, edgecolor=INK, linewidth=1.3, zorder=5))
-    share = f"{100 * known.weights[pattern]:.0f} %"
-    axes.text(x + width / 2, y - 0.12, share, fontsize=9.5, color=INK, ha="center", va="top")
