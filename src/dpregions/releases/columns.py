@@ -7,13 +7,13 @@ columns. It knows nothing of Parquet.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpregions.errors import InputError, ReleaseFileError
-from dpregions.mechanisms.base import Columns, Held
+from dpregions.mechanisms.base import Columns, Entries, Held, Layout
 from dpregions.mechanisms.known import MECHANISMS
 from dpregions.releases.published import Release
 from dpregions.releases.statement import Statement, canonical
@@ -48,7 +48,21 @@ def values_of(release: Release) -> Values:
         estimate = release.signed.ravel().astype(np.float64)
         if not (estimate == release.signed.ravel()).all():
             raise InputError(f"an estimate beyond {_EXACT:,} cannot be saved exactly")
-    return Values(release.counts.ravel(), estimate, release.outcome.columns())
+    layout = MECHANISMS[release.method].layout(covert=release.covert)
+    columns = _conformed(release.outcome.columns(), layout)
+    return Values(release.counts.ravel(), estimate, columns)
+
+
+def _conformed(columns: Columns, layout: Layout) -> Columns:
+    """Return columns in their layout's order and types, as a file brings them back."""
+    lists = {}
+    for name, kinds in layout.lists.items():
+        given = columns.lists[name]
+        fields: dict[str, NDArray[Any]] = {
+            field: np.asarray(given.fields[field], kind) for field, kind in kinds.items()
+        }
+        lists[name] = Entries(np.asarray(given.row, np.int64), fields)
+    return replace(columns, lists=lists)
 
 
 def release_of(statement: Statement, values: Values) -> Release:
@@ -89,7 +103,10 @@ def checksum_of(statement: dict[str, Any], values: Values) -> str:
 
     rest = {name: value for name, value in statement.items() if name != "checksum"}
     add("statement", canonical(rest).encode())
-    add("catalogue", values.columns.texts.get("catalogue", "").encode())
+    # The first format had this text, of whatever mechanism, so it is always among them.
+    texts = {"catalogue": "", **values.columns.texts}
+    for name in sorted(texts):
+        add(name, texts[name].encode())
     add_array("count", values.count)
     if values.estimate is not None:
         add_array("estimate", values.estimate)
