@@ -152,7 +152,9 @@ def entered(monkeypatch):
 
 
 def flat(noise=None, **changes):
-    return release_with(noise or NoNoise(), REGIONS, UNIT_GRID, **TERMS | {"method": Flat()} | changes)
+    return release_with(
+        noise or NoNoise(), REGIONS, UNIT_GRID, **TERMS | {"method": Flat()} | changes
+    )
 
 
 def answers(release) -> list[Any]:

@@ -20,9 +20,10 @@ from dpregions.geometry.lattice import STEPS
 from dpregions.geometry.outlines import Bound
 from dpregions.intake.regions import outlines_of
 from dpregions.mechanisms.footprint.bodies import Bodies
-from dpregions.mechanisms.footprint.buckets import Buckets, Footprints
+from dpregions.mechanisms.footprint.buckets import Buckets
 from dpregions.mechanisms.footprint.catalogue import Catalogue, catalogue
-from dpregions.mechanisms.footprint.levels import covert_fit
+from dpregions.mechanisms.footprint.mechanism import FootprintOutcome
+from dpregions.mechanisms.footprint.tally import FootprintTally
 from dpregions.plots import blank_figure
 from dpregions.plots.numbered_grid import (
     FAINT,
@@ -73,6 +74,7 @@ class FootprintPicture:
     """Regions in each bucket."""
     noisy: NDArray[np.float64]
     fitted: NDArray[np.float64]
+    bodies: Bodies
     release: Release
     true_answer: int
     answer: int
@@ -88,8 +90,7 @@ def draw_footprint_steps(path: Path | str) -> FootprintPicture:
     """
     figure = blank_figure(figsize=(13.5, 13.3))
     found = _steps()
-    buckets, bodies = _buckets(), found.release.bodies
-    assert bodies is not None
+    buckets, bodies = _buckets(), found.bodies
     figure.subplots_adjust(left=0.012, right=0.988, bottom=0.012, top=0.9, wspace=0.06, hspace=0.24)
     panels = figure.subplots(3, 3).ravel()
     for axes in panels[:8]:
@@ -172,22 +173,23 @@ def _steps() -> FootprintPicture:
         max_diameter=MAX_DIAMETER,
         user_id=None,
     )
-    measurements = release.measurements
-    assert measurements is not None
-    noisy = measurements.measured.values[-1]
-    assert noisy is not None
+    outcome = release.outcome
+    assert isinstance(outcome, FootprintOutcome) and outcome.reading is not None
+    measured = outcome.reading.measured
+    finest = measured.levels[-1]
+    assert finest is not None
     shapes = np.array(regions, dtype=object)
-    outlines = outlines_of(shapes, None, GRID, Bound.of(GRID, MAX_DIAMETER, "shrink"))
     buckets = _buckets()
-    footprints = Footprints.of([outlines], *GRID.shape, buckets.catalogue.side)
-    part = measurements.measured.hierarchy.part[-1]
+    tally = FootprintTally(buckets)
+    tally.add(outlines_of(shapes, None, GRID, Bound.of(GRID, MAX_DIAMETER, "shrink")))
     query = GRID.cell_bounds(*QUERY)
     exact = EulerHistogram.from_regions(regions, GRID, max_diameter=MAX_DIAMETER)
     return FootprintPicture(
         regions=regions,
-        exact=np.bincount(buckets.numbers(footprints), minlength=len(buckets)),
-        noisy=noisy[part],
-        fitted=covert_fit(measurements.measured, measurements.expected),
+        exact=tally.counts(buckets),
+        noisy=finest.values[measured.hierarchy.part[-1]],
+        fitted=outcome.reading.held,
+        bodies=outcome.bodies,
         release=release,
         true_answer=exact.count(*query),
         answer=release.count(*query),

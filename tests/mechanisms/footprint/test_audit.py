@@ -46,9 +46,7 @@ def exact_measurements(regions, strategy=PLAIN, **changes) -> np.ndarray:
     return np.concatenate([values.ravel() for values, *_ in spy.asked])
 
 
-def measuring(
-    seed: int, charge=lambda level, epsilon: epsilon, strategy=PLAIN, **changes
-):
+def measuring(seed: int, charge=lambda level, epsilon: epsilon, strategy=PLAIN, **changes):
     """The mechanism under audit: regions in, that many vectors of noisy measurements out."""
     seeds = iter(range(seed, seed + 10**6))
 

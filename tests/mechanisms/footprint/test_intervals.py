@@ -168,9 +168,7 @@ def coverage(epsilon: float, plan: Strategy, n: int, seed: int) -> pd.DataFrame:
     noise, rng = StudyNoise(seed), np.random.default_rng(seed)
     rows = []
     for _ in range(n):
-        outcome = data().outcome(
-            Footprint(strategy=plan), Budget(epsilon), "add-remove", noise
-        )
+        outcome = data().outcome(Footprint(strategy=plan), Budget(epsilon), "add-remove", noise)
         release = dataclasses.replace(template(), outcome=outcome)
         bounds, size = placements(grid, 2 if n >= 500 else 6, rng)
         truth = exact.count(*bounds)

@@ -323,6 +323,27 @@ def test_more_measurements_never_make_a_query_less_certain():
             np.zeros(n) if use else None for n, use in zip(tree.sizes, used, strict=True)
         )
         variances = tuple(2.0 if use else np.inf for use in used)
-        found = QueryVariance(measured_of(tree, values, variances), np.ones(len(weights))).of(weights[None])[0]
+        found = QueryVariance(measured_of(tree, values, variances), np.ones(len(weights))).of(
+            weights[None]
+        )[0]
         assert found <= least + 1e-9
         least = found
+
+
+def test_the_variance_of_a_query_is_what_each_measurement_adds_to_it():
+    """The fit is linear: one measurement moves at a time, where a level in the middle has none."""
+    tree = tree_of(2, (7, 7), 2)
+    variances = (800.0, 20.0, np.inf, 4.5)
+    weights, expected = np.random.default_rng(0).random((2, len(tree.buckets)))
+    by_hand = 0.0
+    for level in (0, 1, 3):
+        for part in range(tree.sizes[level]):
+            values = [
+                None if v == np.inf else np.zeros(n)
+                for v, n in zip(variances, tree.sizes, strict=True)
+            ]
+            values[level][part] = 1.0
+            fit = signed_fit(measured_of(tree, values, variances), expected)
+            by_hand += variances[level] * (weights @ fit) ** 2
+    found = QueryVariance(measured_of(tree, values, variances), expected).of(weights[None])[0]
+    assert found == pytest.approx(by_hand, rel=1e-5)

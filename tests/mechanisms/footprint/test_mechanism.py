@@ -215,7 +215,7 @@ def test_a_workload_reaches_the_choice_and_its_release_keeps_every_promise():
     prepared = Footprint(workload=workload).prepare(UNIT_GRID, bound, Budget(1), "add-remove")
     assert prepared.sizes == [(1, 1), (4, 5)]
     spy = Spy(1)
-    release = study(town(UNIT_GRID, 2, n=1000), workload=workload, noise=spy)
+    release = study(town(UNIT_GRID, 2, n=45), workload=workload, noise=spy)
     *_, (total,) = spy.asked[0]
     public = {"epsilon": 0.75, "spent": 0.25, "n_regions": float(total)}
     assert release.outcome.strategy == choose(prepared.known, 4, 5, sizes=prepared.sizes, **public)

@@ -115,9 +115,7 @@ def test_every_count_gets_noise_of_its_share_empty_ones_too(plan):
 
 @pytest.mark.parametrize("plan", [PLAIN, BLOCKS, SHAPES])
 @pytest.mark.parametrize(("neighbours", "sensitivity"), [("add-remove", 1), ("replace-one", 2)])
-def test_each_measurement_is_calibrated_to_the_sensitivity_it_states(
-    plan, neighbours, sensitivity
-):
+def test_each_measurement_is_calibrated_to_the_sensitivity_it_states(plan, neighbours, sensitivity):
     spy = Spy(1)
     release = study(noise=spy, neighbours=neighbours, strategy=plan)
     assert release.sensitivity == sensitivity

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shapely import LineString, Point, box
 
 from dpregions import EulerHistogram, Grid
 from dpregions.geometry.outlines import Bound
 from dpregions.intake.regions import outlines_of
 from dpregions.mechanisms.footprint.buckets import Buckets
 from dpregions.mechanisms.footprint.catalogue import catalogue
+from dpregions.mechanisms.footprint.levels import MIX, WHOLE, Hierarchy, Level
 from dpregions.mechanisms.footprint.tally import FootprintTally
 from support.footprint_releases import town
 
@@ -46,6 +48,28 @@ def test_a_tally_of_patterns_gives_the_counts_of_sizes_that_one_of_sizes_does(sh
     inside = EulerHistogram.from_regions(regions, grid, max_diameter=ratio).count(*grid.bounds)
     assert fine.total == coarse.total == inside
     assert fine.counts(patterns).sum() == inside
+
+
+def test_a_region_is_one_count_of_every_level_wherever_it_lies():
+    """And one that is replaced moves every level by 2, but for the total: the lemma's bound."""
+    grid, bound, *alphabets = terms((8, 8), 2)
+    levels = (WHOLE, Level(4, "all"), Level(2, "classes"), Level(1, "letters"))
+    one, other = box(1.9, 1.9, 3.1, 3.1), box(4.9, 5.9, 6.1, 6.4)
+    thin, half_out = LineString([(1, 1), (2.4, 2.4)]), Point(0, 0).buffer(1)
+    too_long, outside = box(0, 0, 7, 7), box(9, 9, 10, 10)
+    for buckets in alphabets:
+        tree = Hierarchy.of(buckets, levels)
+
+        def counts(region, tree=tree):
+            exact = tally_of([region], grid, bound, tree.buckets).counts(tree.buckets)
+            return [tree.sums(level, exact) for level in (*levels, MIX)]
+
+        for region in (one, other, thin, half_out, too_long):
+            assert [c.sum() for c in counts(region)] == [1, 1, 1, 1, 1]
+            assert [c.max() for c in counts(region)] == [1, 1, 1, 1, 1]
+        assert [c.sum() for c in counts(outside)] == [0, 0, 0, 0, 0]
+        moved = zip(counts(one), counts(other), strict=True)
+        assert [int(np.abs(a - b).sum()) for a, b in moved] == [0, 2, 2, 2, 2]
 
 
 def test_a_bucket_of_patterns_is_within_the_bucket_of_its_size_at_its_place():
