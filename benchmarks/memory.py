@@ -24,6 +24,7 @@ import dpregions as dpr
 from benchmarks.report import Row, show
 from dpregions import memory
 from dpregions.geometry.grid import COUNT
+from dpregions.mechanisms.footprint.mechanism import FootprintOutcome
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.releases.make import release_with
 
@@ -54,8 +55,10 @@ def made(method: str, n: int, k: float, *, private: bool = False) -> dpr.Release
 
 def buckets(release: dpr.Release) -> int:
     """Return how many buckets a release has."""
-    found = release.measurements
-    return 0 if found is None else len(found.measured.hierarchy.buckets)
+    outcome = release.outcome
+    if not isinstance(outcome, FootprintOutcome) or outcome.reading is None:
+        return 0
+    return len(outcome.reading.measured.hierarchy.buckets)
 
 
 def prepared(what: str, n: int, k: float, path: str) -> tuple[Callable[[], Any], int]:

@@ -16,9 +16,8 @@ import dpregions as dpr
 from dpregions import memory
 from dpregions.errors import GridError, InputError, PrivacyError, ReleaseFileError
 from dpregions.geometry.grid import COUNT
-from dpregions.mechanisms.footprint import bodies
+from dpregions.mechanisms.footprint import bodies, codec
 from dpregions.mechanisms.footprint.choice import n_affordable
-from dpregions.releases import columns as release_columns
 from support.release_files import GRID, assert_same, forged, made
 
 # What a process may use
@@ -98,7 +97,7 @@ def test_the_paper_s_method_needs_what_was_measured_of_it(monkeypatch):
 def test_footprints_need_room_for_every_alphabet_they_may_choose(monkeypatch):
     # Sizes were chosen, but after the debit it could have been shapes, which have more buckets.
     release = made(epsilon=0.01)
-    tree = release.measurements.measured.hierarchy
+    tree = release.outcome.reading.measured.hierarchy
     assert tree.buckets.alphabet == "sizes"
     most = n_affordable(tree.buckets.catalogue, *GRID.shape)
     assert most > len(tree.buckets)
@@ -131,7 +130,7 @@ def test_a_release_too_large_to_read_is_not_called_damaged(method, tmp_path, mon
 def test_a_release_of_too_many_buckets_to_read_is_not_called_damaged(good, monkeypatch):
     small_machine(monkeypatch, 1 << 30)
     dpr.load(good[1])
-    monkeypatch.setattr(release_columns, "LOADED_BUCKET", 1 << 30)
+    monkeypatch.setattr(codec, "LOADED_BUCKET", 1 << 30)
     with pytest.raises(ReleaseFileError, match=r"buckets takes .* read it on a larger one$"):
         dpr.load(good[1])
 
@@ -139,12 +138,15 @@ def test_a_release_of_too_many_buckets_to_read_is_not_called_damaged(good, monke
 def crowded(times):
     """A covert release of one body, so many times."""
     release = made(covert=True)
+    tallied = release.outcome.bodies.tallied()
     one = dataclasses.replace(
-        release.bodies.tallied(),
-        **{name: getattr(release.bodies.tallied(), name)[:1] for name in ("pattern", "row", "col")},
+        tallied,
+        **{name: getattr(tallied, name)[:1] for name in ("pattern", "row", "col")},
         times=np.array([times]),
     )
-    return dataclasses.replace(release, bodies=one, counts=one.counts_on(*GRID.shape))
+    counts = one.counts_on(*GRID.shape)
+    outcome = dataclasses.replace(release.outcome, bodies=one, counts=counts)
+    return dataclasses.replace(release, outcome=outcome)
 
 
 def test_a_small_file_of_very_many_bodies_is_asked_for_no_polygons(tmp_path):

@@ -20,9 +20,10 @@ import pytest
 
 import dpregions as dpr
 from dpregions.euler import EulerHistogram
-from dpregions.mechanisms.footprint import mechanism as footprint
-from dpregions.mechanisms.footprint.levels import MIX
-from dpregions.mechanisms.known import MECHANISMS as METHODS
+from dpregions.geometry.outlines import Bound
+from dpregions.intake.regions import outlines_of
+from dpregions.mechanisms.footprint.tally import FootprintTally
+from dpregions.mechanisms.known import MECHANISMS
 from dpregions.privacy import noise as privacy
 from dpregions.privacy.ledger import MeteredNoise
 from dpregions.privacy.noise import SystemNoise
@@ -89,22 +90,17 @@ def test_the_papers_release_is_opendps_answer_to_every_exact_count(ledger, calls
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 @pytest.mark.parametrize("paid", PAID)
 def test_a_release_by_footprints_holds_opendps_answers_to_every_level(
-    ledger, calls, monkeypatch, neighbours, paid
+    ledger, calls, neighbours, paid
 ):
-    measure, seen = footprint.measure, []
-
-    def note(tree, exact, *others):
-        seen.append((tree, exact.copy()))
-        return measure(tree, exact, *others)
-
-    monkeypatch.setattr(footprint, "measure", note)
     made = publish(ledger, paid, neighbours=neighbours)
-    ((tree, exact),) = seen
-    held = dict(enumerate(made.measurements.measured.values))
-    held[MIX] = made.measurements.measured.mix
-    held = {level: values.tolist() for level, values in held.items() if values is not None}
+    measured = made.outcome.reading.measured
+    tree, held = measured.hierarchy, {at: v.tolist() for at, (v, _) in measured.noisy.items()}
     assert len(held) >= 2
-    assert [call.given for call in calls] == [tree.sums(i, exact).tolist() for i in held]
+    bound = Bound.of(GRID, 2, "shrink")
+    tally = FootprintTally(tree.buckets)
+    tally.add(outlines_of(np.asarray(town().geometry.array, object), None, GRID, bound))
+    exact = tally.counts(tree.buckets)
+    assert [call.given for call in calls] == [tree.sums(at, exact).tolist() for at in held]
     assert [call.answer for call in calls] == list(held.values())
     assert made.private
     assert_calibrated(calls, made)
@@ -121,7 +117,7 @@ def test_system_noise_gives_back_what_opendp_answered_place_by_place(calls, monk
     assert found == sorted((parts[start], answers[start]) for start in parts)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", MECHANISMS)
 @pytest.mark.parametrize("paid", PAID)
 def test_a_release_is_made_with_system_noise_alone(ledger, monkeypatch, method, paid):
     make, seen = releasing._make, []
@@ -179,7 +175,7 @@ for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time")
 os.getpid = lambda: 4242
 
 import dpregions as dpr
-from dpregions.mechanisms.known import MECHANISMS as METHODS
+from dpregions.mechanisms.known import MECHANISMS
 
 GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5)
 boxes = shapely.box(*(numpy.arange(120).reshape(2, 60) * 7 % 31 / 10), 3.3, 3.3)
@@ -194,9 +190,9 @@ def known(measurement, values):
 
 def digest(release):
     held = [release.counts, release.signed]
-    if release.measurements is not None:
-        held += [v for v in release.measurements.measured.values if v is not None]
-        held += [release.bodies.counts_on(*GRID.shape)]
+    if release.method == "footprint":
+        held += [values for values, _ in release.outcome.reading.measured.noisy.values()]
+        held += [release.outcome.bodies.counts_on(*GRID.shape)]
     return hashlib.sha256(b"".join(numpy.ascontiguousarray(v).tobytes() for v in held)).hexdigest()
 
 account = {"ledger": sys.argv[1], "dataset": "town"}
@@ -204,7 +200,7 @@ how = {"epsilon": 1, "max_diameter": 2, "user_id": None}
 found = {"known": [], "OpenDP": []}
 for source, answers in {"known": known, "OpenDP": invoke}.items():
     opendp.core.measurement_invoke = answers
-    for method in METHODS:
+    for method in MECHANISMS:
         for paid in ({}, account):
             found[source].append(digest(dpr.release(boxes, GRID, method=method, **how, **paid)))
 print(json.dumps(found))
@@ -227,5 +223,5 @@ def test_with_every_other_source_closed_releases_differ_by_opendps_answers_alone
     assert [errors for _, errors in ended] == ["", ""]
     one, other = (json.loads(found) for found, _ in ended)
     assert one["known"] == other["known"]
-    assert len({*one["OpenDP"], *other["OpenDP"]}) == 4 * len(METHODS)
+    assert len({*one["OpenDP"], *other["OpenDP"]}) == 4 * len(MECHANISMS)
     assert ledger.account("town").remaining == 0

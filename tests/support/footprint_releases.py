@@ -6,18 +6,20 @@ import numpy as np
 import shapely
 
 import dpregions as dpr
-from dpregions.mechanisms.footprint import mechanism as footprint
-from dpregions.mechanisms.footprint.choice import Strategy
-from dpregions.mechanisms.footprint.levels import Level
+from dpregions.mechanisms.footprint.measuring import Measurement, Strategy
+from dpregions.mechanisms.footprint.mechanism import Footprint
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.releases.make import release_with
 from dpregions.releases.published import Release
 
 UNIT_GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5)
-PLAIN = Strategy("sizes", (Level(0, "all"), Level(1, "letters")), (0, 10))
-BLOCKS = Strategy("sizes", (Level(0, "all"), Level(2, "all"), Level(1, "letters")), (0, 3, 7))
-SHAPES = Strategy("patterns", PLAIN.levels, PLAIN.weights)
-JOINED = Strategy("sizes", (Level(0, "all"), Level(1, "joined"), Level(1, "letters")), (0, 9, 0), 1)
+PLAIN = Strategy("sizes", (Measurement(1, "letters", 10),))
+BLOCKS = Strategy("sizes", (Measurement(2, "all", 3), Measurement(1, "letters", 7)))
+SHAPES = Strategy("patterns", PLAIN.measurements)
+JOINED = Strategy(
+    "sizes",
+    (Measurement(1, "joined", 9), Measurement(1, "letters", 0), Measurement(0, "letters", 1)),
+)
 
 
 def town(grid: dpr.Grid, max_diameter: float, n: int = 200, seed: int = 0) -> np.ndarray:
@@ -32,12 +34,10 @@ def town(grid: dpr.Grid, max_diameter: float, n: int = 200, seed: int = 0) -> np
     return shapely.convex_hull(shapely.linestrings(places))
 
 
-def study(regions=None, grid=UNIT_GRID, *, noise=None, **changes) -> Release:
-    """A release of records with seeded noise."""
+def study(regions=None, grid=UNIT_GRID, *, noise=None, strategy=None, **changes) -> Release:
+    """A release of records with seeded noise; with a strategy, by footprints that follow it."""
     arguments = {"epsilon": 1, "max_diameter": 2, "user_id": None, "crs": grid.crs} | changes
+    if strategy is not None:
+        arguments["method"] = Footprint(strategy=strategy)
     regions = town(grid, float(arguments["max_diameter"])) if regions is None else regions
     return release_with(StudyNoise(1) if noise is None else noise, regions, grid, **arguments)
-
-
-def fix_strategy(monkeypatch, plan: Strategy) -> None:
-    monkeypatch.setattr(footprint, "choose", lambda *_, **__: plan)

@@ -1,4 +1,4 @@
-"""Small hierarchies of levels, and levels as plain matrices."""
+"""Small hierarchies of levels, levels as plain matrices, and measurements made by hand."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import numpy as np
 
 from dpregions.mechanisms.footprint.buckets import Buckets
 from dpregions.mechanisms.footprint.catalogue import catalogue
-from dpregions.mechanisms.footprint.levels import Hierarchy, Level
+from dpregions.mechanisms.footprint.levels import MIX, WHOLE, Hierarchy, Level
+from dpregions.mechanisms.footprint.measuring import Measured
 
 STEPS = 1 << 20
-TOTAL = Level(0, "all")
 LEAVES = Level(1, "letters")
 LEVELS = [
-    (TOTAL, LEAVES),
-    (TOTAL, Level(2, "all"), LEAVES),
-    (TOTAL, Level(2, "all"), Level(2, "classes"), LEAVES),
-    (TOTAL, Level(4, "all"), Level(2, "all"), Level(1, "all"), LEAVES),
-    (TOTAL, Level(4, "all"), Level(4, "classes"), Level(1, "classes"), LEAVES),
-    (TOTAL, Level(4, "all"), Level(1, "joined"), LEAVES),
+    (WHOLE, LEAVES),
+    (WHOLE, Level(2, "all"), LEAVES),
+    (WHOLE, Level(2, "all"), Level(2, "classes"), LEAVES),
+    (WHOLE, Level(4, "all"), Level(2, "all"), Level(1, "all"), LEAVES),
+    (WHOLE, Level(4, "all"), Level(4, "classes"), Level(1, "classes"), LEAVES),
+    (WHOLE, Level(4, "all"), Level(1, "joined"), LEAVES),
 ]
 
 
@@ -39,3 +39,15 @@ def matrix(tree: Hierarchy, level: int) -> np.ndarray:
     rows = np.zeros((tree.sizes[level], len(tree.buckets)))
     rows[tree.part[level], np.arange(len(tree.buckets))] = 1
     return rows
+
+
+def measured_of(tree: Hierarchy, values, variances, mix=None, mix_variance=np.inf) -> Measured:
+    """Measurements of a tree's levels, in their order: None where a level was not measured.
+
+    Where the mix of letters was measured too, it is given with its variance.
+    """
+    given = dict(zip((*tree.levels, MIX), (*values, mix), strict=True))
+    noise = dict(zip((*tree.levels, MIX), (*variances, mix_variance), strict=True))
+    counts = {level: np.asarray(value) for level, value in given.items() if value is not None}
+    spread = {level: noise[level] for level in counts}
+    return Measured.of(tree, counts, spread, 1, lambda variance, _: float(variance))

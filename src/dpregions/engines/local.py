@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="Tally")
 
 
-def count(batches: Iterator[Callable[[], Outlines]], tally: Callable[[], T]) -> T:
+def count(
+    batches: Iterator[Callable[[], Outlines]], tally: Callable[[], T], workers: int | None = None
+) -> T:
     """Return the tally of all batches.
 
     Parameters
@@ -33,6 +35,8 @@ def count(batches: Iterator[Callable[[], Outlines]], tally: Callable[[], T]) -> 
         pulled one at a time, made in the threads.
     tally : callable
         Makes an empty tally.
+    workers : int, optional
+        How many threads; by default as many as the machine has room for.
     """
     lock = threading.Lock()
 
@@ -50,7 +54,7 @@ def count(batches: Iterator[Callable[[], Outlines]], tally: Callable[[], T]) -> 
     work = chain(head, batches)
     if len(head) < 2:
         return foreseen(add_batches, READING)
-    workers = n_workers(tally().nbytes)
+    workers = workers or n_workers(tally().nbytes)
     with ThreadPoolExecutor(workers) as pool:
         parts = [pool.submit(foreseen, add_batches, READING) for _ in range(workers)]
         return reduce(iadd, (part.result() for part in parts))

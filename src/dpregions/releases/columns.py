@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.errors import InputError, ReleaseFileError
-from dpregions.mechanisms.base import Columns, Held
+from dpregions.mechanisms.base import Columns, Entries, Held, Layout
 from dpregions.mechanisms.known import MECHANISMS
 from dpregions.releases.published import Release
 from dpregions.releases.statement import Statement
@@ -51,7 +51,22 @@ def values_of(release: Release) -> Values:
         if not (estimate == release.signed.ravel()).all():
             raise InputError(f"an estimate beyond {_EXACT:,} cannot be saved exactly")
     outcome = release.outcome
-    return Values(outcome.counts.ravel(), estimate, outcome.options(), outcome.columns())
+    columns = _conformed(
+        outcome.columns(), MECHANISMS[release.method].layout(covert=release.covert)
+    )
+    return Values(outcome.counts.ravel(), estimate, outcome.options(), columns)
+
+
+def _conformed(columns: Columns, layout: Layout) -> Columns:
+    """Return columns in their layout's order and types, as a file brings them back."""
+    lists = {}
+    for name, kinds in layout.lists.items():
+        given = columns.lists[name]
+        found: dict[str, NDArray[Any]] = {
+            field: np.asarray(given.fields[field], kind) for field, kind in kinds.items()
+        }
+        lists[name] = Entries(np.asarray(given.row, np.int64), found)
+    return Columns(lists, columns.texts)
 
 
 def release_of(statement: Statement, values: Values) -> Release:

@@ -21,7 +21,6 @@ from dpregions.mechanisms.footprint.buckets import (
     LIMIT,
     MOST_CELLS_WIDE,
     Buckets,
-    Footprints,
     refuse_too_many,
 )
 from dpregions.mechanisms.footprint.catalogue import catalogue
@@ -44,7 +43,7 @@ def public(shape, ratio):
 
 def footprints(regions, grid, bound, side):
     outlines = outlines_of(np.array(regions, dtype=object), None, grid, bound)
-    return outlines, Footprints.of([outlines], *grid.shape, side)
+    return outlines, outlines.footprints(*grid.shape, side)
 
 
 def drawn_regions(data):
@@ -68,10 +67,10 @@ def test_a_region_that_touches_the_area_is_in_exactly_one_bucket_and_others_in_n
     rings = [outlines.xy[a:b].tolist() for a, b in ends if a < b]
     arrays = touched(padded(rings), *grid.shape) if rings else np.zeros((0, 1, 1))
     inside = [array for array in arrays if array.any()]
-    assert len(found.places) == len(inside)
+    assert len(found[0]) == len(inside)
     for alphabet in ALPHABETS:
         buckets = Buckets.of(known, alphabet, *grid.shape)
-        numbers = buckets.numbers(found)
+        numbers = buckets.numbers(*found)
         assert numbers.shape == (len(inside),)
         assert ((numbers >= 0) & (numbers < len(buckets))).all()
         row, col = (place[numbers] for place in buckets.places)
@@ -95,8 +94,8 @@ def test_the_bucket_of_a_region_depends_on_that_region_alone(data):
     grid, bound, known, regions = drawn_regions(data)
     for alphabet in ALPHABETS:
         buckets = Buckets.of(known, alphabet, *grid.shape)
-        together = buckets.numbers(footprints(regions, grid, bound, known.side)[1])
-        apart = [buckets.numbers(footprints([r], grid, bound, known.side)[1]) for r in regions]
+        together = buckets.numbers(*footprints(regions, grid, bound, known.side)[1])
+        apart = [buckets.numbers(*footprints([r], grid, bound, known.side)[1]) for r in regions]
         assert all(len(numbers) <= 1 for numbers in apart)
         np.testing.assert_array_equal(together, np.concatenate(apart))
 
@@ -144,7 +143,7 @@ def test_one_body_of_a_pattern_expands_to_the_euler_histogram_of_its_witness(sha
         np.testing.assert_array_equal(buckets.expand(one), exact.counts)
         # And the region is filed there: the alphabet tells it from all others.
         _, found = footprints([region], grid, bound, known.side)
-        assert buckets.numbers(found).tolist() == [number]
+        assert buckets.numbers(*found).tolist() == [number]
         made = make_bodies(buckets, one)
         np.testing.assert_array_equal(made.counts_on(*shape), exact.counts)
 

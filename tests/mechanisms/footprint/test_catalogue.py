@@ -187,3 +187,7 @@ def test_each_pattern_is_one_convex_body_to_eulers_formula(ratio):
     arrays = c.pattern_arrays()
     sign = (-1.0) ** np.add.outer(np.arange(2 * c.side - 1), np.arange(2 * c.side - 1))
     np.testing.assert_array_equal((arrays * sign).sum(axis=(1, 2)), 1)
+
+
+def test_the_catalogue_of_two_cells_has_74_patterns():
+    assert len(known(2)) == 74

@@ -8,10 +8,10 @@ import pytest
 import dpregions as dpr
 from dpregions.geometry.rectangles import SHARES, default_sizes, rectangles, shape_of
 from dpregions.mechanisms.footprint import choice as strategy
-from dpregions.mechanisms.footprint import mechanism as footprint
 from dpregions.mechanisms.footprint.catalogue import catalogue
 from dpregions.mechanisms.footprint.choice import choose, workload_sizes
-from dpregions.mechanisms.footprint.levels import Level
+from dpregions.mechanisms.footprint.levels import MIX, Level
+from dpregions.mechanisms.footprint.mechanism import Footprint
 from dpregions.planning.exact_data import EulerAnswers, ExactData
 from dpregions.planning.workload import relative_errors
 from dpregions.privacy.budget import Budget
@@ -21,7 +21,7 @@ from dpregions.privacy.seeded import StudyNoise
 def test_footprints_are_joined_only_where_there_are_four_sizes():
     def joins(side):
         plans = strategy.candidates(side, 20, 20, shapes=True)
-        return [plan.mix for plan in plans if Level(1, "joined") in plan.levels]
+        return [plan.weights[MIX] for plan in plans if Level(1, "joined") in plan.levels]
 
     assert joins(2) == [3, 3]  # and then the mix is measured too
     assert joins(1) == joins(3) == joins(5) == []
@@ -51,7 +51,8 @@ def test_the_choice_follows_the_workload():
         for size in (1, 8)
     )
     assert small.levels == large.levels
-    assert large.weights[1] > small.weights[1] > 0
+    blocks = small.levels[1]
+    assert large.weights[blocks] > small.weights[blocks] > 0
 
 
 def test_default_sizes_fit_the_grid_and_end_with_all_of_it():
@@ -71,19 +72,16 @@ def test_budgets_are_laid_out_for_the_rectangles_that_studies_ask(shape):
 @pytest.mark.parametrize("side", [2, 3, 5])
 def test_every_plan_that_leaves_sizes_unmeasured_measures_their_mix_or_classes(side):
     for plan in strategy.candidates(side, 40, 40, shapes=True):
-        used = [i for i, weight in enumerate(plan.weights) if weight]
-        assert plan.mix or any(plan.levels[i].letters in ("letters", "classes") for i in used)
+        chain = [level for level in plan.levels if level in plan.weights]
+        assert MIX in plan.weights or any(at.letters in ("letters", "classes") for at in chain)
 
 
 def median_error(data: ExactData, epsilon: float, share: float, repetitions: int = 4) -> float:
     errors = []
     for seed in range(repetitions):
-        steps = footprint.run(
-            data.outlines, data.grid, data.bound, budget=Budget(epsilon), neighbours="add-remove",
-            noise=StudyNoise(seed),
-        )  # fmt: skip
+        outcome = data.outcome(Footprint(), Budget(epsilon), "add-remove", StudyNoise(seed))
         cells = rectangles(share, *data.grid.shape, 200, np.random.default_rng(seed))
-        answers = EulerAnswers(steps.counts).answers(cells)
+        answers = EulerAnswers(outcome.counts).answers(cells)
         errors.append(relative_errors(answers, data.truth.answers(cells), data.n_regions))
     return float(np.median(np.concatenate(errors)))
 

@@ -13,8 +13,10 @@ from dpregions.mechanisms.footprint.expectation import (
     expected_letters,
     mix_doubt,
 )
-from dpregions.mechanisms.footprint.levels import Hierarchy, Level, Measured, covert_fit
-from support.trees import buckets_of, matrix, tree_of
+from dpregions.mechanisms.footprint.fits import covert_fit
+from dpregions.mechanisms.footprint.levels import Hierarchy, Level
+from dpregions.mechanisms.footprint.measuring import Measured
+from support.trees import buckets_of, matrix, measured_of, tree_of
 
 # Sizes
 
@@ -24,7 +26,7 @@ def test_expected_letters_follow_the_noisy_totals_of_letters():
     letters = tree.buckets.letters
     counts = np.where(letters == 2, 40.0, np.where(letters == 0, 10.0, 0.0))
     values = tuple(matrix(tree, level) @ counts for level in range(2))
-    expected = expected_letters(Measured(tree, values, (1.0, 1.0)))
+    expected = expected_letters(measured_of(tree, values, (1.0, 1.0)))
     share = np.bincount(letters, expected) / expected.sum()
     wanted = np.bincount(letters, counts) / counts.sum()
     np.testing.assert_allclose(share, wanted, atol=0.02)
@@ -34,7 +36,7 @@ def test_expected_letters_follow_the_noisy_totals_of_letters():
 def test_expected_letters_without_any_are_the_prior():
     tree = tree_of(1)
     values = (np.array([5.0]), np.ones(tree.sizes[1]), None)
-    expected = expected_letters(Measured(tree, values, (1.0, 1.0, np.inf)))
+    expected = expected_letters(measured_of(tree, values, (1.0, 1.0, np.inf)))
     share = np.bincount(tree.buckets.letters, expected)
     np.testing.assert_allclose(share, tree.buckets.weights)
 
@@ -48,7 +50,7 @@ def test_letters_of_a_joined_count_are_shared_out_by_the_measured_mix_or_else_th
     joined = np.bincount(tree.part[2], np.ones(len(letters)))
     mix = joined.sum() * np.array([0.6, 0.1, 0.1, 0.2])
     values = (np.array([joined.sum()]), None, joined, None)
-    measured = Measured(tree, values, (1.0, np.inf, 1.0, np.inf), mix, variance)
+    measured = measured_of(tree, values, (1.0, np.inf, 1.0, np.inf), mix, variance)
     share = np.bincount(letters, expected_letters(measured))[:3]
     wanted = mix[:3] if variance < 1 else weights[:3]
     np.testing.assert_allclose(share / share.sum(), wanted / wanted.sum(), atol=atol)
@@ -57,7 +59,7 @@ def test_letters_of_a_joined_count_are_shared_out_by_the_measured_mix_or_else_th
 def test_a_mix_lost_in_noise_leaves_every_letter_something():
     tree = tree_of(5)
     values = (np.array([-5.0]), None, np.full(tree.sizes[2], -3.0), None)
-    measured = Measured(tree, values, (1.0, np.inf, 1.0, np.inf), np.full(4, -50.0), 4.0)
+    measured = measured_of(tree, values, (1.0, np.inf, 1.0, np.inf), np.full(4, -50.0), 4.0)
     expected = expected_letters(measured)
     assert np.isfinite(expected).all()
     assert (expected > 0).all()
@@ -72,7 +74,7 @@ def measured_blocks(counts: np.ndarray, tree: Hierarchy, level: int = 1) -> Meas
     variances = [np.inf] * len(tree.levels)
     for i in (0, level):
         values[i], variances[i] = matrix(tree, i) @ counts, 1e-6
-    return Measured(tree, tuple(values), tuple(variances))
+    return measured_of(tree, tuple(values), tuple(variances))
 
 
 def blocks_of(shape, block: int = 4, k: int = 1) -> Hierarchy:
@@ -117,7 +119,7 @@ def test_where_everything_is_measured_or_nothing_but_the_total_only_sizes_matter
     tree = blocks_of((6, 6))
     counts = np.random.default_rng(1).poisson(3, len(tree.buckets)).astype(float)
     whole = measured_blocks(counts, tree, 2)
-    total = Measured(tree, (np.array([9.0]), None, None), (1.0, np.inf, np.inf))
+    total = measured_of(tree, (np.array([9.0]), None, None), (1.0, np.inf, np.inf))
     empty = measured_blocks(0 * counts - 1, tree)
     for measured in (whole, total, empty):
         np.testing.assert_array_equal(expected_buckets(measured), expected_letters(measured))
@@ -144,8 +146,8 @@ def test_a_long_strip_of_cells_takes_no_more_than_its_length():
     places, part = tree.buckets.centres[1], tree.part[1]
     blocks = np.bincount(part, counts)
     values = (np.array([blocks.sum()]), blocks, None)
-    expected = expected_buckets(Measured(tree, values, (1.0, 1.0, np.inf)))
-    letters = expected_letters(Measured(tree, values, (1.0, 1.0, np.inf)))
+    expected = expected_buckets(measured_of(tree, values, (1.0, 1.0, np.inf)))
+    letters = expected_letters(measured_of(tree, values, (1.0, 1.0, np.inf)))
     np.testing.assert_allclose(np.bincount(part, expected), np.bincount(part, letters))
     assert places.max() == 59_999
 
@@ -158,7 +160,7 @@ def test_a_noisy_mix_keeps_the_total_and_leaves_every_size_something(seed, scale
     mix = np.bincount(tree.buckets.letters, counts) + rng.laplace(0, scale, 25)
     blocks = matrix(tree, 1) @ counts
     values = (np.array([counts.sum()]), blocks, None)
-    measured = Measured(tree, values, (1.0, 1.0, np.inf), mix, 2 * scale**2)
+    measured = measured_of(tree, values, (1.0, 1.0, np.inf), mix, 2 * scale**2)
     expected = expected_buckets(measured)
     assert np.isfinite(expected).all()
     assert (expected > 0).all()
@@ -175,7 +177,7 @@ def test_noise_in_the_mix_makes_up_no_large_regions():
     rng = np.random.default_rng(0)
     mix = np.bincount(buckets.letters, counts) + rng.laplace(0, 17, len(buckets.heights))
     values = (np.array([counts.sum()]), matrix(tree, 1) @ counts, None)
-    measured = Measured(tree, values, (1.0, 1.0, np.inf), mix, 2 * 17.0**2)
+    measured = measured_of(tree, values, (1.0, 1.0, np.inf), mix, 2 * 17.0**2)
     expected = expected_letters(measured)
     assert expected[~small].sum() < 0.15 * expected.sum()
 
@@ -186,14 +188,14 @@ def test_doubt_of_the_mix_grows_with_its_noise_and_ends_where_it_says_nothing():
     values = (np.array([counts.sum()]), matrix(tree, 1) @ counts, None)
     mix = np.bincount(tree.buckets.letters, counts)
     doubts = [
-        mix_doubt(Measured(tree, values, (1.0, 1.0, np.inf), mix, variance))
+        mix_doubt(measured_of(tree, values, (1.0, 1.0, np.inf), mix, variance))
         for variance in (1e-9, 10.0, 1e3, 1e7)
     ]
     assert doubts[0] < 1e-4
     assert doubts == sorted(doubts)
     assert 0.01 < doubts[1] < 0.5
     assert doubts[-1] == 1.0
-    assert mix_doubt(Measured(tree, values, (1.0, 1.0, np.inf))) == 0.0
+    assert mix_doubt(measured_of(tree, values, (1.0, 1.0, np.inf))) == 0.0
 
 
 def test_surroundings_weigh_the_distance_between_middles_of_footprints():

@@ -12,11 +12,13 @@ import pytest
 import shapely
 
 import dpregions as dpr
-from dpregions.geometry.cells import select
-from dpregions.geometry.outlines import Bound
+from dpregions.geometry.cells import Selection, select
 from dpregions.geometry.rectangles import default_sizes
-from dpregions.intake.regions import outlines_of
-from dpregions.mechanisms.footprint import mechanism as footprint
+from dpregions.mechanisms.footprint.levels import MIX
+from dpregions.mechanisms.footprint.measuring import Measured, Noisy, Strategy
+from dpregions.mechanisms.footprint.mechanism import Footprint
+from dpregions.mechanisms.footprint.reading import Reading
+from dpregions.planning.exact_data import ExactData
 from dpregions.privacy.budget import Budget
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.releases.make import release_with
@@ -27,11 +29,9 @@ from support.footprint_releases import (
     PLAIN,
     SHAPES,
     UNIT_GRID,
-    fix_strategy,
     study,
     town,
 )
-from support.release_files import GRID, made
 
 
 @pytest.mark.parametrize("method", ["footprint", "paper"])
@@ -60,13 +60,11 @@ def test_estimates_intervals_and_errors_come_in_the_form_of_the_query(method):
         assert (errors.shape == 0).all()
 
 
-def test_the_whole_area_has_no_shape_error_and_patterns_have_none_anywhere(monkeypatch):
-    fix_strategy(monkeypatch, PLAIN)
-    release = study()
+def test_the_whole_area_has_no_shape_error_and_patterns_have_none_anywhere():
+    release = study(strategy=PLAIN)
     assert release.expected_error(*UNIT_GRID.bounds).shape == pytest.approx(0, abs=1e-6)
     assert release.expected_error(1, 1, 3, 3).shape > 0.1
-    fix_strategy(monkeypatch, SHAPES)
-    assert study().expected_error(1, 1, 3, 3).shape == 0
+    assert study(strategy=SHAPES).expected_error(1, 1, 3, 3).shape == 0
 
 
 def test_an_interval_never_leaves_out_the_count():
@@ -84,17 +82,14 @@ def test_an_interval_never_leaves_out_the_count():
     assert left_out > 0  # it was stretched for some
 
 
-def test_a_noisier_mix_of_sizes_makes_intervals_wider(monkeypatch):
-    fix_strategy(monkeypatch, JOINED)
-    found = study(epsilon=1).measurements
-    cells = np.array([[1], [2], [1], [3]])
-    noisier = dataclasses.replace(
-        found, measured=dataclasses.replace(found.measured, mix_variance=1e9)
-    )
+def test_a_noisier_mix_of_sizes_makes_intervals_wider():
+    found = study(epsilon=1, strategy=JOINED).outcome.reading
+    cells = Selection(np.array([[1], [2], [1], [3]]))
+    measured = found.measured
+    mix = Noisy(measured.mix.values, 1e9)
+    noisier = Reading(Measured(measured.hierarchy, {**measured.noisy, MIX: mix}))
     noisier.__dict__["expected"] = found.expected  # the same shares: only doubt differs
-    (noise, shape), (same, wider) = (
-        footprint.rectangle_deviations(m, cells) for m in (found, noisier)
-    )
+    (noise, shape), (same, wider) = (m.deviations(cells, UNIT_GRID) for m in (found, noisier))
     assert wider[0] > 1.2 * shape[0]
     assert same[0] == noise[0]
 
@@ -111,38 +106,38 @@ def test_intervals_grow_with_confidence_and_never_reach_below_zero():
     assert nearly_empty.interval(0, 0, 1, 1)[0] == 0
 
 
-def test_the_expected_error_is_what_errors_are(monkeypatch):
+def test_the_expected_error_is_what_errors_are():
     """The noise part, over many releases, at rectangles of several sizes."""
-    fix_strategy(monkeypatch, BLOCKS)
     regions = town(UNIT_GRID, 1, n=400)
     bounds = np.array([(0, 0, 1, 1), (1, 1, 4, 3), (0, 0, 5, 4)], float).T
     noise = StudyNoise(5)
-    releases = [study(regions, noise=noise, max_diameter=1) for _ in range(250)]
+    terms = {"noise": noise, "max_diameter": 1, "strategy": BLOCKS}
+    releases = [study(regions, **terms) for _ in range(250)]
     estimates = np.array([release.estimate(*bounds) for release in releases])
     spread = np.abs(estimates - estimates.mean(axis=0)).mean(axis=0)
     np.testing.assert_allclose(spread, releases[0].expected_error(*bounds).noise, rtol=0.2)
 
 
-def test_the_estimate_is_unbiased_but_for_shape(monkeypatch):
-    fix_strategy(monkeypatch, SHAPES)
+def test_the_estimate_is_unbiased_but_for_shape():
     regions = town(UNIT_GRID, 1, n=100)
     exact = dpr.EulerHistogram.from_regions(regions, UNIT_GRID, max_diameter=1)
-    noise, n = StudyNoise(6), 300
-    total = sum(study(regions, noise=noise, max_diameter=1).signed for _ in range(n))
+    terms, n = {"noise": StudyNoise(6), "max_diameter": 1, "strategy": SHAPES}, 300
+    total = sum(study(regions, **terms).signed for _ in range(n))
     # A component's estimate has a standard deviation below 12; of the mean, below 0.7.
     np.testing.assert_allclose(total / n, exact.counts, atol=3.5)
 
 
 def test_errors_of_rectangles_are_those_of_their_masks():
-    for release in (made(), made(max_diameter=4), made(n=2000, epsilon=50)):
-        row0, col0 = np.divmod(np.arange(20), 5)
-        bounds = GRID.cell_bounds(row0 // 2, row0, col0 // 2, col0)
-        selection = select(GRID, bounds)
-        noise, shape = footprint.rectangle_deviations(release.measurements, selection.ranges)
-        for i in range(20):
-            mask = selection.signs(i, GRID)
-            wanted = footprint.deviations(release.measurements, mask)
-            assert (noise[i], shape[i]) == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+    many = town(UNIT_GRID, 2, n=2000)
+    row0, col0 = np.divmod(np.arange(20), 5)
+    selection = select(UNIT_GRID, UNIT_GRID.cell_bounds(row0 // 2, row0, col0 // 2, col0))
+    assert selection.exact.all()
+    whole = [np.ones((b - a + 1, d - c + 1), bool) for a, b, c, d in selection.ranges.T]
+    masked = Selection(selection.ranges, masks=dict(enumerate(whole)))
+    for release in (study(), study(max_diameter=4), study(many, epsilon=50)):
+        found = np.array(release.outcome.deviations(selection))
+        wanted = np.array(release.outcome.deviations(masked))
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
 
 
 # Intervals hold the true count
@@ -167,19 +162,14 @@ def placements(grid: dpr.Grid, each: int, rng) -> tuple[np.ndarray, np.ndarray]:
     return np.array(cells).T, np.array(size)
 
 
-def coverage(epsilon: float, n: int, seed: int) -> pd.DataFrame:
+def coverage(epsilon: float, plan: Strategy, n: int, seed: int) -> pd.DataFrame:
     """Ask many releases: a row a query, whether its interval held the truth, how wide it was."""
-    regions, grid, exact = city()
-    bound = Bound.of(grid, "2km", "shrink")
-    outlines = outlines_of(np.asarray(regions.geometry.array, object), regions.crs, grid, bound)
+    _, grid, exact = city()
     noise, rng = StudyNoise(seed), np.random.default_rng(seed)
-    public = {"budget": Budget(epsilon), "neighbours": "add-remove", "noise": noise}
     rows = []
     for _ in range(n):
-        steps = footprint.run([outlines], grid, bound, **public)
-        release = dataclasses.replace(
-            template(), counts=steps.counts, signed=steps.signed, measurements=steps.measurements
-        )
+        outcome = data().outcome(Footprint(strategy=plan), Budget(epsilon), "add-remove", noise)
+        release = dataclasses.replace(template(), outcome=outcome)
         bounds, size = placements(grid, 2 if n >= 500 else 6, rng)
         truth = exact.count(*bounds)
         low, high = release.interval(*bounds)
@@ -192,6 +182,12 @@ def coverage(epsilon: float, n: int, seed: int) -> pd.DataFrame:
 
 
 @cache
+def data() -> ExactData:
+    regions, grid, _ = city()
+    return ExactData.of(regions, grid, "2km")
+
+
+@cache
 def template() -> Release:
     regions, grid, _ = city()
     return release_with(StudyNoise(0), regions, grid, epsilon=1, max_diameter="2km")
@@ -201,13 +197,12 @@ def template() -> Release:
 @pytest.mark.parametrize(
     ("epsilon", "n", "plan"), [(1, 500, BLOCKS), (4, 120, PLAIN), (0.2, 80, BLOCKS)]
 )
-def test_intervals_hold_the_true_count_as_often_as_they_say(epsilon, n, plan, monkeypatch):
+def test_intervals_hold_the_true_count_as_often_as_they_say(epsilon, n, plan):
     """At every size class: 93 % at least, and not much too wide where noise makes the width.
 
     The smaller runs allow for their own chance error, the one of 500 releases does not.
     """
-    fix_strategy(monkeypatch, plan)
-    found = coverage(epsilon, n, seed=7)
+    found = coverage(epsilon, plan, n, seed=7)
     for size, asked in found.groupby("size"):
         noisy = asked[asked["noisy"]]
         print(

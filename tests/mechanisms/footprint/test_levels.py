@@ -9,16 +9,11 @@ from hypothesis import strategies as st
 
 from dpregions.mechanisms.footprint.choice import candidates
 from dpregions.mechanisms.footprint.expectation import expected_letters
-from dpregions.mechanisms.footprint.levels import (
-    MIX,
-    Hierarchy,
-    Measured,
-    combine,
-    covert_fit,
-    query_variance,
-    signed_fit,
-)
-from support.trees import LEVELS, buckets_of, matrix, tree_of
+from dpregions.mechanisms.footprint.fits import combine, covert_fit, signed_fit
+from dpregions.mechanisms.footprint.levels import MIX, Hierarchy, Level
+from dpregions.mechanisms.footprint.measuring import Measured
+from dpregions.mechanisms.footprint.reading import QueryVariance
+from support.trees import LEAVES, LEVELS, buckets_of, matrix, measured_of, tree_of
 
 
 def measured_with(tree: Hierarchy, seed: int, used: tuple[bool, ...], counts=None) -> Measured:
@@ -31,16 +26,15 @@ def measured_with(tree: Hierarchy, seed: int, used: tuple[bool, ...], counts=Non
         noise = rng.laplace(0, (variance / 2) ** 0.5, tree.sizes[level])
         values.append(matrix(tree, level) @ counts + noise if use else None)
         variances.append(variance if use else np.inf)
-    return Measured(tree, tuple(values), tuple(variances))
+    return measured_of(tree, tuple(values), tuple(variances))
 
 
 def least_squares(measured: Measured) -> tuple[np.ndarray, np.ndarray]:
     """The weighted least squares fit by numpy, and the covariance of its buckets."""
     tree = measured.hierarchy
-    used = [i for i, values in enumerate(measured.values) if values is not None]
-    scale = [1 / measured.variances[i] ** 0.5 for i in used]
-    rows = np.vstack([s * matrix(tree, i) for i, s in zip(used, scale, strict=True)])
-    seen = np.concatenate([s * measured.values[i] for i, s in zip(used, scale, strict=True)])
+    used = {i: noisy for i, noisy in enumerate(measured.levels) if noisy is not None}
+    rows = np.vstack([matrix(tree, i) / noisy.variance**0.5 for i, noisy in used.items()])
+    seen = np.concatenate([noisy.values / noisy.variance**0.5 for noisy in used.values()])
     fit, *_ = np.linalg.lstsq(rows, seen, rcond=None)
     return fit, np.linalg.pinv(rows.T @ rows)
 
@@ -84,13 +78,13 @@ def test_one_region_more_moves_one_count_of_each_level_by_one(i, data):
     a, b = data.draw(st.integers(0, n - 1)), data.draw(st.integers(0, n - 1))
     more[a] += 1
     elsewhere[b] += 1
-    for level in range(len(tree.levels)):
+    for level, size, part in zip(tree.levels, tree.sizes, tree.part, strict=True):
         step = tree.sums(level, more) - tree.sums(level, counts)
         assert step.dtype == np.int64
-        assert sorted(step.tolist()) == [0] * (tree.sizes[level] - 1) + [1]
+        assert sorted(step.tolist()) == [0] * (size - 1) + [1]
         replaced = np.abs(tree.sums(level, more) - tree.sums(level, elsewhere)).sum()
         assert replaced in (0, 2)
-        assert (replaced == 0) == (tree.part[level][a] == tree.part[level][b])
+        assert (replaced == 0) == (part[a] == part[b])
     step = tree.sums(MIX, more) - tree.sums(MIX, counts)
     assert sorted(step.tolist()) == [0] * (len(tree.buckets.heights) - 1) + [1]
     assert np.abs(tree.sums(MIX, more) - tree.sums(MIX, elsewhere)).sum() in (0, 2)
@@ -100,19 +94,20 @@ def test_one_region_more_moves_one_count_of_each_level_by_one(i, data):
 def test_sums_are_exact_also_of_many_regions(i):
     tree = tree_of(i)
     counts = np.random.default_rng(0).integers(0, 2**40, len(tree.buckets))
-    for level in range(len(tree.levels)):
-        wanted = [int(counts[tree.part[level] == j].sum()) for j in range(tree.sizes[level])]
+    for level, size, part in zip(tree.levels, tree.sizes, tree.part, strict=True):
+        wanted = [int(counts[part == j].sum()) for j in range(size)]
         assert tree.sums(level, counts).tolist() == wanted
 
 
 def test_describe_says_what_is_counted_where():
     tree = tree_of(2)
-    assert tree.describe(0) == "the number of regions in the area"
-    assert "block of 2 x 2 cells" in tree.describe(1)
-    assert "by class of size" in tree.describe(2)
-    assert tree.describe(3).startswith(f"{len(tree.buckets)} counts of regions by size")
-    assert "pattern of footprint" in tree_of(0, alphabet="patterns").describe(1)
-    assert "of one and two cells together" in tree_of(5).describe(2)
+    total, blocks, classes, leaves = map(tree.describe, tree.levels)
+    assert total == "the number of regions in the area"
+    assert "block of 2 x 2 cells" in blocks
+    assert "by class of size" in classes
+    assert leaves.startswith(f"{len(tree.buckets)} counts of regions by size")
+    assert "pattern of footprint" in tree_of(0, alphabet="patterns").describe(LEAVES)
+    assert "of one and two cells together" in tree_of(5).describe(Level(1, "joined"))
     assert tree.describe(MIX) == "4 counts of regions by size of footprint in the area"
 
 
@@ -149,11 +144,11 @@ def test_noise_free_measurements_are_reproduced_by_both_fits(i, used):
             matrix(tree, level) @ counts if use else None for level, use in enumerate(used)
         )
         spread = tuple(variance if use else np.inf for use in used)
-        measured = Measured(tree, values, spread)
+        measured = measured_of(tree, values, spread)
         expected = np.ones(len(counts))
         np.testing.assert_allclose(signed_fit(measured, expected), counts, atol=1e-8)
     # The covert fit weighs in the prior, so only where noise is next to nothing.
-    measured = Measured(tree, values, tuple(1e-9 if use else np.inf for use in used))
+    measured = measured_of(tree, values, tuple(1e-9 if use else np.inf for use in used))
     np.testing.assert_allclose(covert_fit(measured, expected), counts, atol=1e-3)
 
 
@@ -163,7 +158,7 @@ def test_a_variance_of_zero_is_no_division_by_zero():
         for n in (0, 5):
             counts = np.random.default_rng(n).poisson(n, len(tree.buckets)).astype(float)
             values = tuple(matrix(tree, level) @ counts for level in range(len(tree.levels)))
-            measured = Measured(tree, values, (0.0,) * len(values))
+            measured = measured_of(tree, values, (0.0,) * len(values))
             expected = expected_letters(measured)
             assert (expected > 0).all()
             np.testing.assert_allclose(signed_fit(measured, expected), counts, atol=1e-6)
@@ -176,7 +171,7 @@ def test_what_is_not_measured_is_filled_in_as_expected():
     rng = np.random.default_rng(2)
     blocks, expected = rng.poisson(50, tree.sizes[1]), rng.uniform(1, 3, len(tree.buckets))
     values = (np.array([blocks.sum()]), blocks.astype(float), None)
-    measured = Measured(tree, values, (1.0, 1e-9, np.inf))
+    measured = measured_of(tree, values, (1.0, 1e-9, np.inf))
     share = expected / np.bincount(tree.part[1], expected)[tree.part[1]]
     for fit in (signed_fit, covert_fit):
         filled = fit(measured, expected)
@@ -186,7 +181,7 @@ def test_what_is_not_measured_is_filled_in_as_expected():
 def test_an_unmeasured_level_in_the_middle_changes_nothing():
     tree, plain = tree_of(1), tree_of(0)
     measured = measured_with(tree, 5, (True, False, True))
-    direct = Measured(plain, (measured.values[0], measured.values[2]), (*measured.variances[::2],))
+    direct = measured_of(plain, *zip(*measured.levels[::2], strict=True))
     expected = np.ones(len(tree.buckets))
     order = np.argsort(tree.part[-1]), np.argsort(plain.part[-1])
     np.testing.assert_array_equal(*order)
@@ -214,7 +209,7 @@ def test_the_total_of_both_fits_is_the_best_estimate_of_it():
     tree = tree_of(0)
     n = len(tree.buckets)
     leaves = np.random.default_rng(3).poisson(9, n) + 0.0
-    measured = Measured(tree, (np.array([300.0]), leaves), (4.0, 2.0))
+    measured = measured_of(tree, (np.array([300.0]), leaves), (4.0, 2.0))
     weight = np.array([1 / 4, 1 / (2 * n)])
     best = (weight @ [300, leaves.sum()]) / weight.sum()
     for fit in (signed_fit, covert_fit):
@@ -229,7 +224,7 @@ def test_a_hot_spot_keeps_most_of_its_count():
     values = tuple(
         matrix(tree, i) @ counts + np.rint(rng.laplace(0, 1, tree.sizes[i])) for i in range(3)
     )
-    measured = Measured(tree, values, (2.0, 2.0, 2.0))
+    measured = measured_of(tree, values, (2.0, 2.0, 2.0))
     fit = covert_fit(measured, expected_letters(measured))
     assert 480 < fit[57] < 505
     assert fit.sum() == pytest.approx(500, abs=10)
@@ -242,7 +237,7 @@ def test_a_few_hot_spots_lose_nothing_to_the_many_empty_buckets():
     counts = np.zeros(len(tree.buckets))
     counts[rng.choice(len(counts), 5, replace=False)] = 500
     leaves = matrix(tree, 1) @ counts + rng.laplace(0, 1, len(counts))
-    measured = Measured(tree, (np.array([counts.sum()]), leaves), (1.0, 2.0))
+    measured = measured_of(tree, (np.array([counts.sum()]), leaves), (1.0, 2.0))
     fit = covert_fit(measured, expected_letters(measured))
     assert np.abs(fit - counts).sum() < 60
 
@@ -252,7 +247,7 @@ def test_an_empty_area_stays_nearly_empty():
     tree = tree_of(0, (7, 7), 2)
     rng = np.random.default_rng(5)
     leaves = rng.laplace(0, 1, len(tree.buckets))
-    measured = Measured(tree, (np.array([1.0]), leaves), (1.0, 2.0))
+    measured = measured_of(tree, (np.array([1.0]), leaves), (1.0, 2.0))
     assert np.maximum(leaves, 0).sum() > 100
     assert covert_fit(measured, expected_letters(measured)).sum() < 10
 
@@ -260,9 +255,9 @@ def test_an_empty_area_stays_nearly_empty():
 def test_a_negative_total_is_an_empty_city():
     tree = tree_of(1)
     values = tuple(np.full(size, -3.0) for size in tree.sizes)
-    measured = Measured(tree, values, (1.0, 1.0, 1.0))
+    measured = measured_of(tree, values, (1.0, 1.0, 1.0))
     assert (covert_fit(measured, np.ones(len(tree.buckets))) == 0).all()
-    alone = Measured(tree, (values[0], None, None), (1.0, np.inf, np.inf))
+    alone = measured_of(tree, (values[0], None, None), (1.0, np.inf, np.inf))
     assert (covert_fit(alone, np.ones(len(tree.buckets))) == 0).all()
     assert (signed_fit(alone, np.ones(len(tree.buckets))) < 0).all()
 
@@ -296,7 +291,7 @@ def test_the_variance_of_a_query_is_that_of_least_squares(i, used, seed):
         np.eye(len(tree.buckets))[3],
     ):
         exact = weights @ covariance @ weights
-        found = query_variance(measured, weights, np.ones(len(weights)))
+        found = QueryVariance(measured, np.ones(len(weights))).of(weights[None])[0]
         assert found == pytest.approx(exact, rel=1e-7, abs=1e-9)
 
 
@@ -313,8 +308,8 @@ def test_the_variance_of_a_query_is_what_many_fits_show(used):
             rng.normal(0, v**0.5, size) if use else None
             for v, size, use in zip(variances, tree.sizes, used, strict=True)
         )
-        answers.append(weights @ signed_fit(Measured(tree, values, variances), expected))
-    found = query_variance(Measured(tree, values, variances), weights, expected)
+        answers.append(weights @ signed_fit(measured_of(tree, values, variances), expected))
+    found = QueryVariance(measured_of(tree, values, variances), expected).of(weights[None])[0]
     # The standard error of a variance from 4000 normal draws is 2.2 %.
     assert np.var(answers) == pytest.approx(found, rel=0.12)
 
@@ -328,6 +323,27 @@ def test_more_measurements_never_make_a_query_less_certain():
             np.zeros(n) if use else None for n, use in zip(tree.sizes, used, strict=True)
         )
         variances = tuple(2.0 if use else np.inf for use in used)
-        found = query_variance(Measured(tree, values, variances), weights, np.ones(len(weights)))
+        found = QueryVariance(measured_of(tree, values, variances), np.ones(len(weights))).of(
+            weights[None]
+        )[0]
         assert found <= least + 1e-9
         least = found
+
+
+def test_the_variance_of_a_query_is_what_each_measurement_adds_to_it():
+    """The fit is linear: one measurement moves at a time, where a level in the middle has none."""
+    tree = tree_of(2, (7, 7), 2)
+    variances = (800.0, 20.0, np.inf, 4.5)
+    weights, expected = np.random.default_rng(0).random((2, len(tree.buckets)))
+    by_hand = 0.0
+    for level in (0, 1, 3):
+        for part in range(tree.sizes[level]):
+            values = [
+                None if v == np.inf else np.zeros(n)
+                for v, n in zip(variances, tree.sizes, strict=True)
+            ]
+            values[level][part] = 1.0
+            fit = signed_fit(measured_of(tree, values, variances), expected)
+            by_hand += variances[level] * (weights @ fit) ** 2
+    found = QueryVariance(measured_of(tree, values, variances), expected).of(weights[None])[0]
+    assert found == pytest.approx(by_hand, rel=1e-5)

@@ -12,12 +12,14 @@ import shapely
 
 import dpregions as dpr
 from dpregions.errors import CRSError, InputError, InputTypeError, PrivacyError
-from dpregions.mechanisms.footprint import mechanism as footprint
+from dpregions.geometry.outlines import Bound
 from dpregions.mechanisms.footprint.choice import choose
+from dpregions.mechanisms.footprint.mechanism import Footprint
+from dpregions.privacy.budget import Budget
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.releases.published import Release
-from support.footprint_releases import JOINED, PLAIN, SHAPES, UNIT_GRID, fix_strategy, study, town
-from support.watched_noise import Untouched
+from support.footprint_releases import JOINED, PLAIN, SHAPES, UNIT_GRID, study, town
+from support.watched_noise import Spy, Untouched
 
 # The release is the exact histogram of its bodies
 
@@ -58,12 +60,11 @@ def assert_is_the_histogram_of_its_bodies(release: Release) -> None:
 
 @pytest.mark.parametrize("name", GRIDS)
 @pytest.mark.parametrize("plan", [PLAIN, SHAPES, JOINED], ids=["sizes", "patterns", "joined"])
-def test_the_counts_are_those_of_the_published_regions_on_every_grid(name, plan, monkeypatch):
+def test_the_counts_are_those_of_the_published_regions_on_every_grid(name, plan):
     grid = GRIDS[name]
-    fix_strategy(monkeypatch, plan)
     for ratio in (0.5, 1, 2.5, 4) if plan is PLAIN else (1, 2, 3):
         longest = float(ratio * grid.cell_size)
-        release = study(grid=grid, max_diameter=longest)
+        release = study(grid=grid, max_diameter=longest, strategy=plan)
         assert_is_the_histogram_of_its_bodies(release)
 
 
@@ -98,9 +99,8 @@ def test_published_regions_can_be_released_again():
     assert again.count(*UNIT_GRID.bounds) == first.count(*UNIT_GRID.bounds)
 
 
-def test_an_empty_release_publishes_no_regions(monkeypatch):
-    fix_strategy(monkeypatch, PLAIN)
-    release = study([], epsilon=10**6)
+def test_an_empty_release_publishes_no_regions():
+    release = study([], epsilon=10**6, strategy=PLAIN)
     assert (release.counts == 0).all()
     assert len(release.to_regions()) == 0
     assert release.to_regions().geometry.name == "geometry"
@@ -122,7 +122,7 @@ def test_regions_over_thirteen_cells_work():
     grid = dpr.Grid(0, 0, 0.16, 20, 20)
     release = study(grid=grid, max_diameter=2.0)
     assert math.ceil(2 / 0.16) == 13
-    assert release.bodies.catalogue.side == 14
+    assert release.outcome.bodies.catalogue.side == 14
     again = dpr.EulerHistogram.from_regions(release.to_regions(), grid, max_diameter=2.0)
     np.testing.assert_array_equal(again.counts, release.counts)
 
@@ -145,17 +145,18 @@ def test_a_covert_release_holds_nothing_signed():
     open_release, covert = study(), study(covert=True)
     np.testing.assert_array_equal(covert.counts, open_release.counts)
     assert covert.signed is None
-    assert covert.measurements is None
+    assert covert.outcome.reading is None
+    assert covert.outcome.strategy is None
     assert covert.count(0, 0, 3, 3) == open_release.count(0, 0, 3, 3)
     assert_is_the_histogram_of_its_bodies(covert)
-    for array in vars(covert.bodies).values():
+    for array in vars(covert.outcome.bodies).values():
         if isinstance(array, np.ndarray):
             assert array.dtype == np.int64 and (array >= 0).all()
-    assert set(covert._tables) == {"counts"}
+    assert "_signed_table" not in vars(covert.outcome)
     # Nor does a pickle of it: no noisy measurement is among its bytes.
     held = pickle.dumps(covert)
-    for values in open_release.measurements.measured.values:
-        if values is not None and values.size > 1:
+    for values, _ in open_release.outcome.reading.measured.noisy.values():
+        if values.size > 1:
             assert values.tobytes() not in held
             assert values.astype(np.int64).tobytes() not in held
     assert open_release.signed.tobytes() not in held
@@ -208,16 +209,17 @@ def test_the_papers_mechanism_takes_no_workload():
         study(noise=Untouched(), workload=[1], method="paper")
 
 
-def test_a_workload_reaches_the_choice_and_its_release_keeps_every_promise(monkeypatch):
-    asked = []
-
-    def remember(*arguments, **public):
-        asked.append(public["sizes"])
-        return choose(*arguments, **public)
-
-    monkeypatch.setattr(footprint, "choose", remember)
-    release = study(workload=[1, (5, 4)])
-    assert asked == [[(1, 1), (4, 5)]]
+def test_a_workload_reaches_the_choice_and_its_release_keeps_every_promise():
+    """The choice by the workload is not the one for all sizes alike."""
+    bound, workload = Bound.of(UNIT_GRID, 2, "shrink"), [1, (5, 4)]
+    prepared = Footprint(workload=workload).prepare(UNIT_GRID, bound, Budget(1), "add-remove")
+    assert prepared.sizes == [(1, 1), (4, 5)]
+    spy = Spy(1)
+    release = study(town(UNIT_GRID, 2, n=45), workload=workload, noise=spy)
+    *_, (total,) = spy.asked[0]
+    public = {"epsilon": 0.75, "spent": 0.25, "n_regions": float(total)}
+    assert release.outcome.strategy == choose(prepared.known, 4, 5, sizes=prepared.sizes, **public)
+    assert release.outcome.strategy != choose(prepared.known, 4, 5, **public)
     assert_is_the_histogram_of_its_bodies(release)
     assert sum(budget.epsilon for _, budget in release.spending) == 1
 

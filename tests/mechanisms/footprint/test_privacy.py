@@ -8,6 +8,8 @@ import math
 import pickle
 import subprocess
 import sys
+import textwrap
+from dataclasses import fields
 from fractions import Fraction
 
 import numpy as np
@@ -18,11 +20,14 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import dpregions as dpr
+from dpregions.geometry.outlines import Bound
+from dpregions.intake.regions import outlines_of
 from dpregions.mechanisms.footprint import choice as strategy
-from dpregions.mechanisms.footprint import mechanism as footprint
 from dpregions.mechanisms.footprint.catalogue import catalogue
-from dpregions.mechanisms.footprint.choice import Strategy, choose
-from dpregions.mechanisms.footprint.levels import Hierarchy
+from dpregions.mechanisms.footprint.choice import choose
+from dpregions.mechanisms.footprint.levels import MIX
+from dpregions.mechanisms.footprint.measuring import Measured, Strategy, measure
+from dpregions.mechanisms.footprint.mechanism import Footprint, PreparedFootprint, total_share
 from dpregions.privacy.budget import Budget
 from dpregions.privacy.noise import scale_for
 from dpregions.privacy.seeded import StudyNoise
@@ -32,7 +37,6 @@ from support.footprint_releases import (
     PLAIN,
     SHAPES,
     UNIT_GRID,
-    fix_strategy,
     study,
     town,
 )
@@ -55,21 +59,19 @@ def test_shares_of_the_budget_sum_to_it_exactly(epsilon, shape, i):
     plans = [JOINED, *strategy.candidates(4, *shape, shapes=True)]
     plan = plans[i % len(plans)]
     grid = dpr.Grid(0, 0, 1, *shape)
-    with pytest.MonkeyPatch.context() as patch:
-        fix_strategy(patch, plan)
-        spy = Spy(1)
-        release = study([shapely.Point(0.5, 0.5)], grid, epsilon=epsilon, max_diameter=1, noise=spy)
+    spy, terms = Spy(1), {"epsilon": epsilon, "max_diameter": 1}
+    release = study([shapely.Point(0.5, 0.5)], grid, noise=spy, strategy=plan, **terms)
     wanted = Budget(epsilon).epsilon
     assert release.budget.epsilon == wanted
     assert sum(budget.epsilon for _, budget in release.spending) == wanted
     # What was said is what was asked of the noise: nothing is measured beyond it.
     assert sum(Budget(asked).epsilon for _, asked, *_ in spy.asked) == wanted
     assert len(spy.asked) == len(release.spending)
+    measured = release.outcome.reading.measured
+    tree = measured.hierarchy
     assert [len(what) for what, *_ in spy.asked] == [
-        release.measurements.measured.hierarchy.sizes[i]
-        for i, values in enumerate(release.measurements.measured.values)
-        if values is not None
-    ] + [len(release.measurements.measured.hierarchy.buckets.heights)] * bool(plan.mix)
+        tree.sizes[i] for i, noisy in enumerate(measured.levels) if noisy is not None
+    ] + [len(tree.buckets.heights)] * (MIX in plan.weights)
 
 
 def test_the_total_costs_a_small_share_and_comes_first():
@@ -78,20 +80,21 @@ def test_the_total_costs_a_small_share_and_comes_first():
         ((10, 10), Fraction(1, 10)),
         ((500, 500), Fraction(1, 50)),
     ):
-        assert footprint.total_share(dpr.Grid(0, 0, 1, *shape)) == share
+        assert total_share(dpr.Grid(0, 0, 1, *shape)) == share
     what, budget = study().spending[0]
     assert what == "the number of regions in the area"
     assert budget == Budget(Fraction(1, 4))
 
 
 @pytest.mark.parametrize("plan", [PLAIN, BLOCKS, SHAPES, JOINED])
-def test_every_count_gets_noise_of_its_share_empty_ones_too(plan, monkeypatch):
-    fix_strategy(monkeypatch, plan)
+def test_every_count_gets_noise_of_its_share_empty_ones_too(plan):
     spy = Spy(3)
-    release = study([], noise=spy, epsilon=0.5)
-    tree = release.measurements.measured.hierarchy
-    sizes = [1] + [tree.sizes[i] for i, weight in enumerate(plan.weights) if weight]
-    sizes += [len(tree.buckets.heights)] * bool(plan.mix)
+    release = study([], noise=spy, epsilon=0.5, strategy=plan)
+    measured = release.outcome.reading.measured
+    tree = measured.hierarchy
+    sizes = [1]
+    sizes += [n for n, at in zip(tree.sizes, tree.levels, strict=True) if at in plan.weights]
+    sizes += [len(tree.buckets.heights)] * (MIX in plan.weights)
     assert [len(values) for values, *_ in spy.asked] == sizes
     for (values, asked, sensitivity, noisy), (_, budget) in zip(
         spy.asked, release.spending, strict=True
@@ -105,41 +108,32 @@ def test_every_count_gets_noise_of_its_share_empty_ones_too(plan, monkeypatch):
             zeros = np.count_nonzero(noisy == 0)
             assert zeros <= binom.isf(1e-9, len(values), (1 - a) / (1 + a))
             assert np.abs(noisy).mean() > 0.5 * scale_for(budget, 1)
-    found = release.measurements.measured
-    measured = [v for v in (*found.values, found.mix) if v is not None]
-    for (*_, noisy), values in zip(spy.asked, measured, strict=True):
+    held = [noisy.values for noisy in (*measured.levels, measured.mix) if noisy is not None]
+    for (*_, noisy), values in zip(spy.asked, held, strict=True):
         np.testing.assert_array_equal(noisy, values)
 
 
 @pytest.mark.parametrize("plan", [PLAIN, BLOCKS, SHAPES])
 @pytest.mark.parametrize(("neighbours", "sensitivity"), [("add-remove", 1), ("replace-one", 2)])
-def test_each_measurement_is_calibrated_to_the_sensitivity_it_states(
-    plan, neighbours, sensitivity, monkeypatch
-):
-    fix_strategy(monkeypatch, plan)
+def test_each_measurement_is_calibrated_to_the_sensitivity_it_states(plan, neighbours, sensitivity):
     spy = Spy(1)
-    release = study(noise=spy, neighbours=neighbours)
+    release = study(noise=spy, neighbours=neighbours, strategy=plan)
     assert release.sensitivity == sensitivity
     assert {asked[2] for asked in spy.asked} == {sensitivity}
     assert f"at most {sensitivity} (L1)" in release.describe()
-    variances = release.measurements.measured.variances
-    for i, budget in zip(
-        [i for i, v in enumerate(variances) if np.isfinite(v)],
-        [budget for _, budget in release.spending],
-        strict=True,
+    levels = release.outcome.reading.measured.levels
+    for noisy, (_, budget) in zip(
+        [noisy for noisy in levels if noisy is not None], release.spending, strict=True
     ):
         scale = sensitivity / float(budget)
         a = math.exp(-1 / scale)
-        assert variances[i] == pytest.approx(2 * a / (1 - a) ** 2)
+        assert noisy.variance == pytest.approx(2 * a / (1 - a) ** 2)
 
 
 @pytest.mark.parametrize("plan", [PLAIN, BLOCKS, SHAPES, JOINED])
 @pytest.mark.parametrize("change", ["add", "replace", "move out"])
-def test_neighbours_move_each_measurement_by_no_more_than_its_sensitivity(
-    plan, change, monkeypatch
-):
+def test_neighbours_move_each_measurement_by_no_more_than_its_sensitivity(plan, change):
     """Over many regions: the exact counts that reach the noise, of two neighbouring data sets."""
-    fix_strategy(monkeypatch, plan)
     base = list(town(UNIT_GRID, 2, n=40))
     others = town(UNIT_GRID, 3, n=40, seed=9)
     most = 1 if change == "add" else 2
@@ -152,7 +146,7 @@ def test_neighbours_move_each_measurement_by_no_more_than_its_sensitivity(
         }[change]
         spies = Spy(1), Spy(1)
         for spy, regions in zip(spies, (base, changed), strict=True):
-            study(regions, noise=spy)
+            study(regions, noise=spy, strategy=plan)
         for (values, *_), (moved, *_) in zip(spies[0].asked, spies[1].asked, strict=True):
             step = np.abs(values - moved).sum()
             assert step <= (1 if change == "move out" else most)
@@ -183,57 +177,69 @@ def test_the_strategy_depends_on_public_parameters_and_the_noisy_total_only():
     assert choose(known, 8, 9, **arguments) == first
 
 
-def test_the_mechanism_asks_for_a_strategy_with_the_noisy_total(monkeypatch):
+def prepared_for(neighbours="add-remove") -> PreparedFootprint:
+    """The mechanism on the unit grid, with epsilon 1 and a bound of 2 cells."""
+    bound = Bound.of(UNIT_GRID, 2, "shrink")
+    return Footprint().prepare(UNIT_GRID, bound, Budget(1), neighbours)
+
+
+def test_the_mechanism_asks_for_a_strategy_with_the_noisy_total():
     asked = []
 
-    def remember(known, n_rows, n_cols, **public):
-        asked.append(public)
-        return PLAIN
+    class Asking(PreparedFootprint):
+        def strategy(self, n_regions):
+            asked.append(n_regions)
+            return PLAIN
 
-    monkeypatch.setattr(footprint, "choose", remember)
-    spy = Spy(8)
-    study(town(UNIT_GRID, 2, n=300), noise=spy, neighbours="replace-one")
-    total = spy.asked[0]
-    (public,) = asked
-    assert public == {
-        "epsilon": 0.75,
-        "n_regions": float(total[3][0]),
-        "spent": 0.25,
-        "factor": 2,
-        "sizes": None,
-    }
-    assert total[3][0] != total[0][0]
+    spy, public = Spy(8), prepared_for("replace-one")
+    prepared = Asking(**{part.name: getattr(public, part.name) for part in fields(public)})
+    tally = prepared.tally()
+    regions = town(UNIT_GRID, 2, n=300)
+    tally.add(outlines_of(regions, None, UNIT_GRID, Bound.of(UNIT_GRID, 2, "shrink")))
+    assert prepared.publish(tally, spy).strategy == PLAIN
+    (exact,), *_, (noisy,) = spy.asked[0]
+    assert asked == [float(noisy)]
+    assert noisy != exact
+
+
+def test_a_strategy_is_chosen_for_what_is_left_of_the_budget_and_what_was_spent():
+    """By the choices at two totals, which every other argument would change."""
+    prepared, totals = prepared_for("replace-one"), (40.0, 80.0)
+
+    def chosen(**changes):
+        public = {"epsilon": 0.75, "spent": 0.25, "factor": 2, "sizes": None} | changes
+        return [choose(prepared.known, 4, 5, n_regions=total, **public) for total in totals]
+
+    found = [prepared.strategy(total) for total in totals]
+    assert found == chosen()
+    wrong = ({"epsilon": 1.0}, {"spent": 0.75}, {"factor": 1}, {"sizes": [(1, 1)]})
+    assert all(chosen(**change) != found for change in wrong)
 
 
 SUBPROCESS = """
 import pickle, sys
-from dpregions.mechanisms.footprint import mechanism as footprint
-steps = footprint.post_process(*pickle.load(sys.stdin.buffer))
-sys.stdout.buffer.write(pickle.dumps((steps.counts, steps.signed, steps.spending)))
+prepared, strategy, measured = pickle.load(sys.stdin.buffer)
+outcome = prepared.post_process(strategy, measured)
+sys.stdout.buffer.write(pickle.dumps((outcome.counts, outcome.signed, outcome.spending)))
 """
 
 
-def test_another_process_gets_the_same_counts_from_the_noisy_ones_alone(monkeypatch):
+def test_another_process_gets_the_same_counts_from_the_noisy_ones_alone():
     """Nothing secret is within reach of the post-processing: it has the noisy counts only."""
-    inputs = []
-    true_step = footprint.post_process
-
-    def remember(*arguments):
-        inputs.append(pickle.dumps(arguments))
-        return true_step(*arguments)
-
-    monkeypatch.setattr(footprint, "post_process", remember)
     spy = Spy(2)
     release = study(noise=spy)
-    (pickled,) = inputs
-    # What goes in: the tree, the plan, noisy counts, shares, the factor; no exact array.
-    tree, plan, noisy, shares, factor = pickle.loads(pickled)
-    assert isinstance(tree, Hierarchy) and isinstance(plan, Strategy) and factor == 1
-    for (exact, *_, given_out), level in zip(spy.asked, sorted(noisy), strict=True):
-        np.testing.assert_array_equal(noisy[level], given_out)
+    strategy, measured = release.outcome.strategy, release.outcome.reading.measured
+    # What goes in: public terms, the strategy, noisy counts; no exact array.
+    assert isinstance(strategy, Strategy) and isinstance(measured, Measured)
+    assert vars(measured).keys() >= {"hierarchy", "noisy"}
+    for (exact, *_, given_out), noisy in zip(spy.asked, measured.noisy.values(), strict=True):
+        np.testing.assert_array_equal(noisy.values, given_out)
         if exact.size > 1:
-            assert not np.array_equal(noisy[level], exact)
-    assert sum(budget.epsilon for budget in shares.values()) == 1
+            assert not np.array_equal(noisy.values, exact)
+    prepared = prepared_for()
+    assert prepared.sensitivity == 1
+    assert prepared.first.epsilon + prepared.rest.epsilon == 1
+    pickled = pickle.dumps((prepared, strategy, Measured(measured.hierarchy, measured.noisy)))
     command = [sys.executable, "-c", SUBPROCESS]
     done = subprocess.run(command, input=pickled, capture_output=True, check=True)
     counts, signed, spending = pickle.loads(done.stdout)
@@ -242,15 +248,36 @@ def test_another_process_gets_the_same_counts_from_the_noisy_ones_alone(monkeypa
     assert spending == release.spending
 
 
+def statements_of(function) -> list[ast.stmt]:
+    """The statements of a function but its docstring."""
+    (parsed,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    return parsed.body[1:]
+
+
+def names_in(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+
+
 def test_exact_counts_are_named_on_no_line_but_those_that_add_noise():
-    """The source of `run`: after the noise, `regions` and `exact` appear only to be deleted."""
-    (function,) = ast.parse(inspect.getsource(footprint.run)).body
-    last = [node for node in function.body if isinstance(node, ast.Delete)][-1]
-    assert {target.id for target in last.targets} == {"regions", "exact"}
-    after = function.body[function.body.index(last) + 1 :]
-    for statement in after:
-        names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
-        assert not names & {"regions", "exact", "outlines", "noise"}
+    """By the source: `publish` has one line, and a tally goes nowhere but where noise is added."""
+    (line,) = statements_of(PreparedFootprint.publish)
+    assert ast.unparse(line) == "return self.post_process(*self._measured(tally, noise))"
+    secret = {"tally", "exact"}
+    for line in statements_of(PreparedFootprint._measured):
+        if names_in(line) & secret:
+            added = any(word in ast.unparse(line) for word in ("noise.add(", "measure("))
+            assert added or ast.unparse(line) == "exact = tally.counts(tree.buckets)"
+            assert not isinstance(line, ast.Return)
+    (line,) = statements_of(measure)
+    calls = [node for node in ast.walk(line) if isinstance(node, ast.Call)]
+    (adds,) = [call for call in calls if ast.unparse(call.func) == "noise.add"]
+    n_named = [
+        sum(isinstance(part, ast.Name) and part.id == "exact" for part in ast.walk(node))
+        for node in (line, adds)
+    ]
+    assert n_named == [1, 1]
+    for line in statements_of(PreparedFootprint.post_process):
+        assert not names_in(line) & {*secret, "outlines", "noise"}
 
 
 def test_a_release_repeats_with_its_noise():
@@ -269,11 +296,10 @@ def test_the_order_of_regions_does_not_matter():
     np.testing.assert_array_equal(first.signed, turned.signed)
 
 
-def test_next_to_no_noise_the_total_is_exact_and_patterns_are_exact_everywhere(monkeypatch):
+def test_next_to_no_noise_the_total_is_exact_and_patterns_are_exact_everywhere():
     regions = town(UNIT_GRID, 1, n=500)
     exact = dpr.EulerHistogram.from_regions(regions, UNIT_GRID, max_diameter=1)
-    fix_strategy(monkeypatch, SHAPES)
-    release = study(regions, max_diameter=1, epsilon=10**9)
+    release = study(regions, max_diameter=1, epsilon=10**9, strategy=SHAPES)
     # For k = 1 the catalogue has every pattern there is.
     np.testing.assert_array_equal(release.counts, exact.counts)
     np.testing.assert_allclose(release.signed, exact.counts, atol=1e-6)

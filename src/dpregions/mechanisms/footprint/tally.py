@@ -68,10 +68,10 @@ class FootprintTally:
         return counts
 
     def _hold(self, part: Numbered) -> None:
-        """Keep a part, merged with those before it that are no longer than it.
+        """Keep a part, merged with those before it that are not twice as long.
 
-        So parts grow shorter by half and more from first to last, there are few of them, and
-        merging costs each entry a logarithm of times.
+        So each part is less than half as long as the one before it: there are few of them, and
+        each entry is merged a logarithm of times.
         """
         while self._parts and len(self._parts[-1][0]) <= 2 * len(part[0]):
             part = _merged(self._parts.pop(), part)
