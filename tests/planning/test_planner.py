@@ -17,8 +17,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from dpregions import Grid, synthetic
 from dpregions.errors import GridError, InputError, MissingExtraError, PrivacyError
-from dpregions.planning import plan as planning
-from dpregions.planning import rehearsal
+from dpregions.planning import planner, rehearsal
 from dpregions.planning.advice import least_epsilon
 from dpregions.planning.arguments import shown_percent
 from dpregions.planning.exact_data import EulerAnswers, ExactData
@@ -413,4 +412,4 @@ def test_the_picture_is_drawn_whole(few, tmp_path):
 def test_without_matplotlib_the_extra_is_named(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
     with pytest.raises(MissingExtraError, match=r"dpregions\[plot\]"):
-        draw_plan(planning.Plan("", "", 1, "add-remove", ()), tmp_path / "plan.png")
+        draw_plan(planner.Plan("", "", 1, "add-remove", ()), tmp_path / "plan.png")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -112,7 +113,7 @@ def test_its_parts_stay_few_and_short_over_many_batches(seed):
         done += len(batch)
         lengths = [len(number) for number, _ in tally._parts]
         assert len(lengths) <= 2 + math.log2(max(lengths) + 1)
-        assert all(2 * after < before for before, after in zip(lengths, lengths[1:], strict=False))
+        assert all(2 * after < before for before, after in pairwise(lengths))
     for number, n in tally._parts:
         assert (np.diff(number) > 0).all() and (n > 0).all()
     whole = tally_of(regions, grid, bound, sizes)
