@@ -1,6 +1,7 @@
 """Releases paid from a ledger: one debit, before the noise; what fails after it stays spent."""
 
 import warnings
+from dataclasses import fields
 from fractions import Fraction
 from unittest import mock
 
@@ -19,11 +20,12 @@ from dpregions.errors import (
     PrivacyError,
     SourceError,
 )
+from dpregions.mechanisms.footprint.mechanism import Footprint, PreparedFootprint
+from dpregions.mechanisms.known import MECHANISMS
 from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.ledger import Ledger, MeteredNoise
 from dpregions.privacy.noise import SystemNoise
 from dpregions.releases import make as releasing
-from dpregions.releases import published as releases
 
 GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5)
 SQUARES = list(shapely.box(*np.random.default_rng(0).uniform(0, 3, (2, 40)), 3.5, 3.5))
@@ -40,7 +42,7 @@ def opened(ledger, total=3):
     return ledger
 
 
-@pytest.mark.parametrize("method", releases.METHODS)
+@pytest.mark.parametrize("method", MECHANISMS)
 def test_a_release_is_debited_and_says_so(ledger, method):
     opened(ledger)
     made = publish(str(ledger.path), epsilon=0.5, method=method)
@@ -68,7 +70,7 @@ class WatchedNoise:
         return SystemNoise().add(values, epsilon=epsilon, sensitivity=sensitivity)
 
 
-@pytest.mark.parametrize("method", releases.METHODS)
+@pytest.mark.parametrize("method", MECHANISMS)
 def test_no_noise_is_drawn_before_the_debit_and_there_is_one_debit(ledger, monkeypatch, method):
     opened(ledger)
     seen = []
@@ -89,7 +91,7 @@ def dropped(batches):
     return pa.RecordBatchReader.from_batches(pa.schema({"geometry": pa.binary()}), rows())
 
 
-@pytest.mark.parametrize("method", releases.METHODS)
+@pytest.mark.parametrize("method", MECHANISMS)
 @pytest.mark.parametrize("batches", [0, 2])
 def test_input_that_fails_on_the_way_costs_nothing(ledger, method, batches):
     opened(ledger)
@@ -145,15 +147,20 @@ def test_budget_that_goes_while_the_data_is_read_is_refused_at_the_debit(ledger,
 
 
 @pytest.mark.parametrize("error", [MemoryError("full"), KeyboardInterrupt()])
-def test_what_fails_after_the_debit_stays_spent_and_the_error_says_so(ledger, monkeypatch, error):
+def test_what_fails_after_the_debit_stays_spent_and_the_error_says_so(ledger, error):
     opened(ledger)
 
-    def fail(*_, **__):
-        raise error
+    class Failing(PreparedFootprint):
+        def strategy(self, n_regions):
+            raise error
 
-    monkeypatch.setattr(releases.footprint, "choose", fail)
+    class Method(Footprint):
+        def prepare(self, *public):
+            prepared = super().prepare(*public)
+            return Failing(**{part.name: getattr(prepared, part.name) for part in fields(prepared)})
+
     with pytest.raises(type(error)) as failed:
-        publish(ledger)
+        publish(ledger, method=Method())
     assert "epsilon 1.0 was debited" in failed.value.__notes__[0]
     assert failed.value.__notes__[0].endswith("/town/2")
     account = ledger.account("town")
