@@ -11,6 +11,7 @@ from benchmarks.report import save, show
 TITLES = {
     "polygon_queries": "Polygon queries on the synthetic city",
     "euler": "Exact Euler histograms",
+    "counting": "Counting for a release: all cores against one thread",
     "fixes": "From GPS fixes to regions",
     "isotonic": "Order-constrained fits",
     "memory": "Peak memory beside the figures that guards go by",

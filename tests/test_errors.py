@@ -23,7 +23,7 @@ from dpregions.errors import (
     SettingWarning,
     SourceError,
 )
-from dpregions.extraction.traces import read_fixes
+from dpregions.intake.sources.traces import read_fixes
 from dpregions.io.exports import export
 from dpregions.planning.planner import plan, square_grids
 from dpregions.privacy.budget import Budget

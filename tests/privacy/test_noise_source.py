@@ -24,9 +24,8 @@ from dpregions.geometry.outlines import Bound
 from dpregions.intake.regions import outlines_of
 from dpregions.mechanisms.footprint.tally import FootprintTally
 from dpregions.mechanisms.known import MECHANISMS
-from dpregions.privacy import noise as privacy
 from dpregions.privacy.ledger import MeteredNoise
-from dpregions.privacy.noise import SystemNoise
+from dpregions.privacy.noise import SystemNoise, add_integer_laplace
 from dpregions.releases import make as releasing
 from support.small_releases import GRID, town
 
@@ -106,10 +105,13 @@ def test_a_release_by_footprints_holds_opendps_answers_to_every_level(
     assert_calibrated(calls, made)
 
 
-def test_system_noise_gives_back_what_opendp_answered_place_by_place(calls, monkeypatch):
-    monkeypatch.setattr(privacy, "_CHUNK", 10)
+def test_system_noise_gives_back_what_opendp_answered_place_by_place(calls):
     counts = np.arange(77).reshape(7, 11) % 3
-    noised = SystemNoise().add(counts, epsilon=1, sensitivity=9).ravel()
+    whole = SystemNoise().add(counts, epsilon=1, sensitivity=9).ravel()
+    ((given, answer, _),) = calls
+    assert (given, answer) == (counts.ravel().tolist(), whole.tolist())
+    calls.clear()
+    noised = add_integer_laplace(counts, epsilon=1, sensitivity=9, chunk=10).ravel()
     assert sum(len(call.given) for call in calls) == 77
     parts = {start: counts.ravel()[start : start + 10].tolist() for start in range(0, 77, 10)}
     answers = {start: noised[start : start + 10].tolist() for start in parts}

@@ -129,13 +129,15 @@ class Buckets:
         """
         from dpregions.mechanisms.footprint import kernel
 
-        row, col, height, width = places.T
-        h, w = self._known_size[height, width].T
         if self.alphabet == "sizes":
+            row, col, height, width = places.T
+            h, w = self._known_size[height, width].T
             return self.number(self.letter_of_size[h, w], row, col)
-        c = self.catalogue
-        pattern = kernel.nearest_patterns(h, w, spans, c.first, c.last, c.spans)
-        return self.number(self.letter_of_pattern[pattern], row, col)
+        c, across = self.catalogue, self.n_cols - self.widths + 1
+        return kernel.numbers_of_patterns(
+            places, spans, self._known_size, c.first, c.last, c.spans, c.often,
+            self.letter_of_pattern, self.starts, across,
+        )  # fmt: skip
 
     def of_bodies(
         self, pattern: NDArray[np.int64], row: NDArray[np.int64], col: NDArray[np.int64]

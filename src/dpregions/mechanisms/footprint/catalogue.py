@@ -96,6 +96,11 @@ class Catalogue:
     def __len__(self) -> int:
         return len(self.heights)
 
+    @cached_property
+    def often(self) -> NDArray[np.int64]:
+        """The patterns of each footprint, where they are, the most frequent first."""
+        return np.lexsort((-self.times, self.widths, self.heights))
+
     def has(self, height: int, width: int) -> bool:
         """Whether some body within the bound has this footprint."""
         return bool(self.first[height, width] < self.last[height, width])

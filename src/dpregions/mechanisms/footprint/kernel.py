@@ -11,30 +11,44 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def nearest_patterns(heights, widths, spans, first, last, known):
-    """Return, for each body, the catalogue's pattern of its footprint that differs least.
+def nearest_pattern(height, width, spans, first, last, known, often):
+    """Return the catalogue's pattern of a footprint that differs least from a body's spans.
 
-    ``first[h, w]:last[h, w]`` are the patterns `known` of footprints h x w. Faces weigh more
-    than lines: they decide the answers to rectangles.
+    ``first[h, w]:last[h, w]`` are the patterns `known` of footprints h x w, and their places in
+    `often`, which has the frequent ones first: nearly every body has one of those. Faces weigh
+    more than lines: they decide the answers to rectangles. The first wins a tie.
     """
-    n = heights.size
-    chosen = np.empty(n, np.int64)
-    for i in range(n):
-        h, w = heights[i], widths[i]
-        best, least = first[h, w], 1 << 30
-        for p in range(first[h, w], last[h, w]):
-            off = 0
-            for d in range(2 * h - 1):
-                gap = abs(spans[i, d, 0] - known[p, d, 0]) + abs(spans[i, d, 1] - known[p, d, 1])
-                off += gap if d % 2 else 4 * gap
-                if off >= least:
-                    break
-            if off < least:
-                best, least = p, off
-            if least == 0:
-                break
-        chosen[i] = best
-    return chosen
+    start, stop, lines = first[height, width], last[height, width], 2 * height - 1
+    for i in range(start, stop):
+        p, d = often[i], 0
+        while d < lines and spans[d, 0] == known[p, d, 0] and spans[d, 1] == known[p, d, 1]:
+            d += 1
+        if d == lines:
+            return p
+    best, least = start, 1 << 30
+    for p in range(start, stop):
+        off = 0
+        for d in range(lines):
+            gap = abs(spans[d, 0] - known[p, d, 0]) + abs(spans[d, 1] - known[p, d, 1])
+            off += gap if d % 2 else 4 * gap
+        if off < least:
+            best, least = p, off
+    return best
+
+
+@njit(cache=True, nogil=True)
+def numbers_of_patterns(places, spans, filed, first, last, known, often, letters, starts, across):
+    """Return the bucket of each footprint where letters are patterns.
+
+    `filed[h, w]` is the footprint that one is filed under, ``starts[k] + row * across[k] + col``
+    the bucket of letter k at a place.
+    """
+    numbers = np.empty(len(places), np.int64)
+    for i in range(len(places)):
+        h, w = filed[places[i, 2], places[i, 3]]
+        k = letters[nearest_pattern(h, w, spans[i], first, last, known, often)]
+        numbers[i] = starts[k] + places[i, 0] * across[k] + places[i, 1]
+    return numbers
 
 
 @njit(cache=True, nogil=True)
