@@ -246,10 +246,9 @@ def test_what_its_file_may_not_hold_is_refused(tmp_path):
     lying.save(tmp_path / "flat.parquet")
     with pytest.raises(ReleaseFileError, match=r"flat.parquet is not a whole .*lacks its total"):
         dpr.load(tmp_path / "flat.parquet")
-    wordy = flat(method=Flat("x" * 101))
-    wordy.save(tmp_path / "flat.parquet")
-    with pytest.raises(ReleaseFileError, match="metadata that a release has not, or longer"):
-        dpr.load(tmp_path / "flat.parquet")
+    with pytest.raises(InputError, match="longer than its mechanism's layout allows"):
+        flat(method=Flat("x" * 101)).save(tmp_path / "wordy.parquet")
+    assert not (tmp_path / "wordy.parquet").exists()
 
 
 @pytest.mark.usefixtures("entered")

@@ -38,6 +38,8 @@ def count(
     workers : int, optional
         How many threads; by default as many as the machine has room for.
     """
+    head = list(islice(batches, 2))
+    work: Iterator[Callable[[], Outlines]] = chain(head, batches)
     lock = threading.Lock()
 
     def next_batch() -> Callable[[], Outlines] | None:
@@ -45,13 +47,16 @@ def count(
             return next(work, None)
 
     def add_batches() -> T:
+        nonlocal work
         part = tally()
-        while (outlines := next_batch()) is not None:
-            part.add(outlines())
+        try:
+            while (outlines := next_batch()) is not None:
+                part.add(outlines())
+        except BaseException:
+            work = iter(())  # the others stop too
+            raise
         return part
 
-    head = list(islice(batches, 2))
-    work = chain(head, batches)
     if len(head) < 2:
         return foreseen(add_batches, READING)
     workers = workers or n_workers(tally().nbytes)

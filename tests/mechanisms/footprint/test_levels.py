@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpregions.errors import PrivacyError
 from dpregions.mechanisms.footprint.choice import candidates
 from dpregions.mechanisms.footprint.expectation import expected_letters
 from dpregions.mechanisms.footprint.fits import combine, covert_fit, signed_fit
 from dpregions.mechanisms.footprint.levels import MIX, Hierarchy, Level
-from dpregions.mechanisms.footprint.measuring import Measured
+from dpregions.mechanisms.footprint.measuring import Measured, Measurement, Strategy
 from dpregions.mechanisms.footprint.reading import QueryVariance
 from support.trees import LEAVES, LEVELS, buckets_of, matrix, measured_of, tree_of
 
@@ -347,3 +348,28 @@ def test_the_variance_of_a_query_is_what_each_measurement_adds_to_it():
             by_hand += variances[level] * (weights @ fit) ** 2
     found = QueryVariance(measured_of(tree, values, variances), expected).of(weights[None])[0]
     assert found == pytest.approx(by_hand, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "measurements",
+    [
+        [],
+        [(2, "all", 1)],
+        [(1, "letters", 0)],
+        [(1, "letters", -1)],
+        [(1, "letters", 1), (1, "letters", 1)],
+        [(1, "letters", 1), (0, "all", 1)],
+        [(1, "letters", 1), (0, "letters", 0)],
+        [(1, "some", 1), (1, "letters", 1)],
+        [(-2, "all", 1), (1, "letters", 1)],
+    ],
+)
+def test_a_strategy_that_cannot_be_followed_is_refused(measurements):
+    with pytest.raises(PrivacyError, match="cannot be followed"):
+        Strategy("sizes", tuple(Measurement(*one) for one in measurements))
+
+
+def test_levels_that_do_not_refine_each_other_are_refused():
+    levels = (Level(0, "all"), Level(3, "all"), Level(2, "all"), Level(1, "letters"))
+    with pytest.raises(PrivacyError, match="do not refine"):
+        Hierarchy.of(buckets_of((6, 6)), levels)

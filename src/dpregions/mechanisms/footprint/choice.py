@@ -95,20 +95,15 @@ def candidates(side: int, n_rows: int, n_cols: int, *, shapes: bool) -> list[Str
     of_sizes = _SIZES + (_OF_FOUR_SIZES if side == 2 else ())
     of_sizes += (_OF_MORE_SIZES if side > 2 else ()) + (_OF_MANY_SIZES if side > 4 else ())
     n = max(n_rows, n_cols, 2)
-    made = [_strategy("sizes", words, n) for words in of_sizes]
-    made += [_strategy("patterns", words, n) for words in _SHAPES if shapes]
-    return [strategy for strategy in dict.fromkeys(made) if _worth_measuring(strategy)]
-
-
-def _strategy(alphabet: Alphabet, words: Words, n: int) -> Strategy:
-    """Return a strategy without the blocks that hold the whole grid."""
-    kept = [Measurement(*word) for word in words if word[0] < n]
-    return Strategy(alphabet, tuple(kept))
-
-
-def _worth_measuring(strategy: Strategy) -> bool:
-    """Whether some place is measured: without, nothing is left of a strategy on a small grid."""
-    return any(m.weight for m in strategy.measurements if m.block)
+    plans: list[tuple[Alphabet, Words]] = [("sizes", words) for words in of_sizes]
+    plans += [("patterns", words) for words in _SHAPES if shapes]
+    made = []
+    for alphabet, words in plans:
+        kept = tuple(Measurement(*word) for word in words if word[0] < n)
+        # Blocks that hold the whole grid are left out, and on a small grid all that was measured.
+        if any(m.weight for m in kept if m.block):
+            made.append(Strategy(alphabet, kept))
+    return list(dict.fromkeys(made))
 
 
 @dataclass(frozen=True, eq=False)

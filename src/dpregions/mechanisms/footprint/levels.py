@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from dpregions.errors import PrivacyError
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -57,6 +59,8 @@ class Hierarchy:
         for coarse, fine, n in zip(part, part[1:], sizes[1:], strict=False):
             up = np.zeros(n, np.int64)
             up[fine] = coarse
+            if not np.array_equal(up[fine], coarse):
+                raise PrivacyError("the levels of a strategy do not refine each other")
             parent.append(up)
         return cls(buckets, levels, tuple(part), tuple(parent), sizes)
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
+from dpregions.errors import PrivacyError
+from dpregions.mechanisms.footprint.buckets import Alphabet
 from dpregions.mechanisms.footprint.levels import MIX, WHOLE, Grouping, Hierarchy, Level
 from dpregions.privacy.law import variance
 from dpregions.privacy.noise import scale_for
@@ -20,11 +22,11 @@ from dpregions.privacy.noise import scale_for
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dpregions.mechanisms.footprint.buckets import Alphabet
     from dpregions.privacy.budget import Budget, BudgetLike
     from dpregions.privacy.noise import NoiseSource
 
 _LEAST_VARIANCE = 1e-12
+_MOST_LEVELS, _MOST_BLOCK = 16, 1 << 30
 
 Share = TypeVar("Share", bound="BudgetLike")
 
@@ -55,6 +57,25 @@ class Strategy:
 
     alphabet: Alphabet
     measurements: tuple[Measurement, ...]
+
+    def __post_init__(self) -> None:
+        levels = [m.level for m in self.measurements]
+        beside = [m for m in self.measurements if not m.block]
+        good = (
+            self.alphabet in get_args(Alphabet)
+            and all(m.letters in get_args(Grouping) for m in self.measurements)
+            and all(m.weight >= 0 and 0 <= m.block <= _MOST_BLOCK for m in self.measurements)
+            and 2 <= len(self.levels) <= _MOST_LEVELS
+            and self.levels[-1] == Level(1, "letters")
+            and len(set(levels)) == len(levels)
+            and (not beside or (levels.count(MIX) == len(beside) and beside[0].weight > 0))
+            and any(m.weight for m in self.measurements)
+        )
+        if not good:
+            raise PrivacyError(
+                "this strategy cannot be followed: measurements go from large blocks to small "
+                "ones, each level once, down to the letters of each cell, one of them with a weight"
+            )
 
     @property
     def levels(self) -> tuple[Level, ...]:
