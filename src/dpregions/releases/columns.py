@@ -61,9 +61,7 @@ def _conformed(columns: Columns, layout: Layout) -> Columns:
     """Return columns in their layout's order and types, as a file brings them back."""
     for name, text in columns.texts.items():
         if len(text) > layout.texts.get(name, -1):
-            raise InputError(
-                f"its text {name!r} is longer than a file may hold, or not in its layout"
-            )
+            raise InputError(f"its text {name!r} is longer than its mechanism's layout allows")
     lists = {}
     for name, kinds in layout.lists.items():
         given = columns.lists[name]
