@@ -375,7 +375,7 @@ def _touched(grid: Grid, geometry: Any) -> tuple[NDArray[np.int64], NDArray[np.b
     """Return the range and the mask of the cells that one geometry touches, if any."""
     import shapely
 
-    from dpregions.geometry import kernel as _kernel
+    from dpregions.geometry.touch_kernel import mark_path, mark_polygon
 
     coords = shapely.get_coordinates(geometry)
     if not coords.size:
@@ -391,10 +391,10 @@ def _touched(grid: Grid, geometry: Any) -> tuple[NDArray[np.int64], NDArray[np.b
             xy = grid.snap(*rings.T, nearest=True)
             offsets = np.concatenate([[0], np.cumsum(np.bincount(owner))])
             if _has_area(xy[offsets[0] : offsets[1]]):
-                _kernel.mark_polygon(xy, offsets, r0, c0, mask)
+                mark_polygon(xy, offsets, r0, c0, mask)
                 continue
         xy = grid.snap(*shapely.get_coordinates(part).T)
-        _kernel.mark_path(xy, *grid.shape, r0, c0, mask)
+        mark_path(xy, *grid.shape, r0, c0, mask)
     rows, cols = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
     if not rows.size:
         return None

@@ -92,9 +92,9 @@ class SpanCounts:
 
     def add(self, outlines: Outlines) -> None:
         """Add bodies by their outlines."""
-        from dpregions.geometry import kernel as _kernel
+        from dpregions.geometry.touch_kernel import add_bodies
 
-        _kernel.add_bodies(outlines.xy, outlines.offsets, *self._shape, self._steps)
+        add_bodies(outlines.xy, outlines.offsets, *self._shape, self._steps)
 
     def add_spans(
         self,

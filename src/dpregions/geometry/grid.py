@@ -2,8 +2,8 @@
 
 A grid is a public choice, never read off the data. This module owns what a grid may be, and
 how the doubled array of faces, edges and vertices is laid out. The arithmetic of the rules
-along one axis is in `lattice.py`; the rule for bodies, compiled, in `kernel.py` (tested equal
-to `Grid.snap`).
+along one axis is in `lattice.py`; the rule for bodies, compiled, in `hull_kernel.py` (tested
+equal to `Grid.snap`).
 
 - Lines: line `i` is at the float `xmin + i * cell_size`, exactly, for everyone.
 - Bodies: a line belongs to the cell on its right or top. Rows are settled before columns.

@@ -108,11 +108,7 @@ def _answers(
 
 def _touching(shapes: NDArray[np.object_], crs: CRS | None, grid: Grid) -> NDArray[np.bool_]:
     """Say which shapes touch a cell of the area."""
-    from dpregions.geometry import kernel as _kernel
-
-    outlines = outlines_of(shapes, crs, grid, None)
-    touched: NDArray[np.bool_] = _kernel.touching(outlines.xy, outlines.offsets, *grid.shape)
-    return touched
+    return outlines_of(shapes, crs, grid, None).touching(*grid.shape)
 
 
 def _oversized(

@@ -125,11 +125,9 @@ class ExactData:
 
         A centroid outside is moved to the nearest place inside, so that points miss no region.
         """
-        from dpregions.geometry import kernel as _kernel
-
         found = [np.zeros((0, 2))]  # a source without regions has no batch
         for batch in self.outlines:
-            touching = _kernel.touching(batch.xy, batch.offsets, *self.grid.shape)
+            touching = batch.touching(*self.grid.shape)
             found.append(centroids(batch)[touching[np.diff(batch.offsets) > 0]])
         shape = np.array(self.grid.shape, np.float64)
         yx = np.concatenate(found)[:, ::-1] / STEPS

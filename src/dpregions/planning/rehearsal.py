@@ -223,8 +223,6 @@ class Layout:
 
         Outlines are made as intake makes them: hulls in integers, longer ones shrunk.
         """
-        from dpregions.geometry import kernel as _kernel
-
         bound = Bound.of(grid, max_diameter, "shrink")
         xmin, ymin, xmax, ymax = grid.bounds
         middle = np.array([xmin + xmax, ymin + ymax]) / 2
@@ -232,11 +230,8 @@ class Layout:
         around = self.around * (float(grid.length(max_diameter)) / TYPICAL_BOUND)
         places = home[:, None, :] + around
         starts = np.arange(len(places) + 1) * places.shape[1]
-        xy, offsets = _kernel.outlines(
-            places.reshape(-1, 2), starts, grid.xmin, grid.ymin, grid.cell_size, *grid.shape,
-            bound.steps, bound.drop,
-        )  # fmt: skip
-        return City(ExactData(grid, bound, (Outlines(xy, offsets),)), self.times)
+        outlines = Outlines.of(places.reshape(-1, 2), starts, grid, bound)
+        return City(ExactData(grid, bound, (outlines,)), self.times)
 
 
 class Trial(NamedTuple):
