@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from dpregions.privacy.budget import Budget, Neighbours
     from dpregions.privacy.noise import NoiseSource
 
-LABEL = "study on exact data: not a private release"
-
 
 class Answering(Protocol):
     """Anything that counts regions in rectangles ``row0, row1, col0, col1`` of cells."""
@@ -53,7 +51,7 @@ class EulerAnswers:
 class ExactData:
     """A data set on a grid, in every form that some method starts from. Secret."""
 
-    label: ClassVar[str] = LABEL
+    label: ClassVar[str] = "study on exact data: not a private release"
 
     grid: Grid
     bound: Bound
@@ -69,7 +67,7 @@ class ExactData:
         return cls(grid, bound, tuple(outlines() for outlines in batches))
 
     def __repr__(self) -> str:
-        return f"<ExactData on {self.grid!r}: {LABEL}>"
+        return f"<ExactData on {self.grid!r}: {self.label}>"
 
     @cached_property
     def counted(self) -> SpanCounts:

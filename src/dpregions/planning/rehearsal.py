@@ -21,7 +21,7 @@ from dpregions import synthetic
 from dpregions.errors import PrivacyError
 from dpregions.geometry.doubled import SpanCounts
 from dpregions.geometry.outlines import Bound, Outlines
-from dpregions.geometry.rectangles import placements
+from dpregions.geometry.rectangles import Rectangles
 from dpregions.mechanisms.footprint.mechanism import Footprint, PreparedFootprint
 from dpregions.mechanisms.paper.mechanism import Paper
 from dpregions.planning.exact_data import EulerAnswers, ExactData
@@ -301,7 +301,8 @@ def rehearse(
                 continue
             city = layout.on(grid, max_diameter)
             rng = np.random.default_rng([repetition, g])
-            asked = [placements(*size, *grid.shape, PLACEMENTS, rng) for size in sizes[g]]
+            on = Rectangles(*grid.shape)
+            asked = [on.placed(*size, PLACEMENTS, rng, turned=True) for size in sizes[g]]
             for trial in now:
                 errors[trial].append(_errors(ready[trial], city, repetition, asked))
                 report.step()
