@@ -17,8 +17,7 @@ import numpy as np
 
 from dpregions.crs import match_crs, one_crs, read_crs, reproject
 from dpregions.errors import Argument, InputError, InputTypeError
-from dpregions.geometry.grid import Grid
-from dpregions.geometry.outlines import Bound, Outlines
+from dpregions.geometry.outlines import Outlines
 from dpregions.intake.arrow import (
     GEOMETRY_NAMES,
     RegionStream,
@@ -38,7 +37,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyproj import CRS
 
-    from dpregions.privacy.budget import Unit
+    from dpregions.choices import Unit
+    from dpregions.geometry.grid import Grid
+    from dpregions.geometry.outlines import Bound
 
 BATCH = 1 << 12
 """Regions read at once: what a worker holds beside its histogram, and what a cache holds."""

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from dpregions.geometry.doubled import SignedTable, SpanCounts
-from dpregions.geometry.grid import Grid
 from dpregions.geometry.lattice import STEPS
-from dpregions.geometry.outlines import Bound, Outlines
+from dpregions.geometry.outlines import Bound
 from dpregions.intake.regions import read_outlines
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dpregions.choices import Neighbours
+    from dpregions.geometry.grid import Grid
+    from dpregions.geometry.outlines import Outlines
     from dpregions.mechanisms.base import Mechanism, Outcome
-    from dpregions.privacy.budget import Budget, Neighbours
+    from dpregions.privacy.budget import Budget
     from dpregions.privacy.noise import NoiseSource
 
 

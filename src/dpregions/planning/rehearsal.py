@@ -19,20 +19,22 @@ from numpy.typing import NDArray
 
 from dpregions import synthetic
 from dpregions.errors import PrivacyError
-from dpregions.geometry.doubled import SpanCounts
 from dpregions.geometry.outlines import Bound, Outlines
 from dpregions.geometry.rectangles import Rectangles
-from dpregions.mechanisms.footprint.mechanism import Footprint, PreparedFootprint
+from dpregions.mechanisms.footprint.mechanism import Footprint
 from dpregions.mechanisms.paper.mechanism import Paper
 from dpregions.planning.exact_data import EulerAnswers, ExactData
 from dpregions.planning.workload import relative_errors
-from dpregions.privacy.budget import Budget, Neighbours
 from dpregions.privacy.noise import scale_for
 from dpregions.privacy.seeded import StudyNoise
 
 if TYPE_CHECKING:
+    from dpregions.choices import Neighbours
+    from dpregions.geometry.doubled import SpanCounts
     from dpregions.geometry.grid import Grid
+    from dpregions.mechanisms.footprint.mechanism import PreparedFootprint
     from dpregions.mechanisms.footprint.tally import FootprintTally
+    from dpregions.privacy.budget import Budget
 
 REPETITIONS, LEAST_REPETITIONS = 24, 4
 PLACEMENTS = 100
