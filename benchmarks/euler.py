@@ -12,7 +12,7 @@ import shapely
 
 from benchmarks.report import Row, best_of, show
 from dpregions import EulerHistogram, Grid
-from dpregions.geometry import kernel as _kernel
+from dpregions.geometry import touch_kernel as _touch
 from dpregions.intake.regions import outlines_of
 
 SJOIN = "geopandas.sjoin with faces, edges, vertices"
@@ -50,7 +50,7 @@ def build(n_regions: int, n: int, part: int) -> list[Row]:
 
     outlines = outlines_of(regions, None, grid, None)
     steps = np.zeros((2 * n - 1, 2 * n), np.int64)
-    kernel = best_of(3, lambda: _kernel.add_bodies(outlines.xy, outlines.offsets, n, n, steps))
+    kernel = best_of(3, lambda: _touch.add_bodies(outlines.xy, outlines.offsets, n, n, steps))
     return [
         Row(
             f"build, {n_regions:,} regions, {n} x {n}, from shapely",

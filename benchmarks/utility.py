@@ -12,7 +12,7 @@ import hashlib
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -20,15 +20,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import geopandas
+import numpy as np
 import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.report import Row
 from dpregions import Grid, paper, regions_from_fixes, synthetic
-from dpregions.geometry.rectangles import SHARES
-from dpregions.planning.exact_data import LABEL, ExactData
-from dpregions.planning.workload import Ratio, bootstrap_ratio
+from dpregions.errors import InputError
+from dpregions.geometry.rectangles import Rectangles
+from dpregions.planning.exact_data import ExactData
 from dpregions.privacy.budget import Budget
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.study.harness import errors_by_size, evaluate
@@ -40,7 +41,7 @@ HOPELESS = 0.5
 """Where the best baseline errs by more than this, sizes are reported and not judged."""
 
 Goals = dict[float, float]
-TEN_AT_LEAST: Goals = dict.fromkeys(SHARES, 10.0)
+TEN_AT_LEAST: Goals = dict.fromkeys(Rectangles.SHARES, 10.0)
 TDRIVE_20: Goals = {**TEN_AT_LEAST, 0.01: 4.0, 0.02: 4.0, 0.05: 7.0}
 
 
@@ -62,7 +63,7 @@ class Setting:
     name: str
     load: Callable[[], City]
     epsilon: float = 1.0
-    goals: Goals = field(default_factory=lambda: dict.fromkeys(SHARES, 1.0))
+    goals: Goals = field(default_factory=lambda: dict.fromkeys(Rectangles.SHARES, 1.0))
     checks: int = 5
     """Releases whose every answer is checked for consistency."""
 
@@ -106,7 +107,7 @@ def settings(data: Path | None, quick: bool = False) -> list[Setting]:
         for n in (20, 30, 40):
             goals = TDRIVE_20 if n == 20 else TEN_AT_LEAST
             found.append(Setting(f"T-Drive n={n}", partial(tdrive, data, n), goals=goals))
-        goals = dict.fromkeys(SHARES, 2.5)
+        goals = dict.fromkeys(Rectangles.SHARES, 2.5)
         found.append(Setting("T-Drive n=10 eps=0.1", partial(tdrive, data, 10), 0.1, goals))
     if data is not None and (data / "cabspotting.parquet").exists():
         for size in (800, 160):
@@ -131,6 +132,47 @@ def consistency(data: ExactData, setting: Setting) -> tuple[int, int, int]:
         non_monotone += looked.non_monotone
         pairs += looked.pairs
     return negative, non_monotone, pairs
+
+
+class Ratio(NamedTuple):
+    """A ratio of two methods' errors with its bootstrap interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.2f} ({self.low:.2f}-{self.high:.2f})"
+
+
+def bootstrap_ratio(
+    errors: Sequence[float] | np.ndarray,
+    others: Sequence[float] | np.ndarray,
+    *,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Ratio:
+    """Return the ratio of two methods' median errors, over the same repetitions.
+
+    Parameters
+    ----------
+    errors, others
+        One error a repetition. Repetition `i` of both asked the same rectangles, so they are
+        drawn together.
+    """
+    above, below = np.asarray(errors, np.float64), np.asarray(others, np.float64)
+    if above.shape != below.shape or above.ndim != 1 or not above.size:
+        raise InputError(
+            f"a ratio needs the same repetitions of both methods, got {above.size} and {below.size}"
+        )
+    drawn = np.random.default_rng(seed).integers(0, above.size, (resamples, above.size))
+    with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 where both answer exactly
+        value = float(np.median(above) / np.median(below))
+        ratios = np.median(above[drawn], axis=1) / np.median(below[drawn], axis=1)
+    tail = (1 - confidence) / 2
+    low, high = np.nanquantile(ratios, [tail, 1 - tail], method="nearest")
+    return Ratio(value, float(low), float(high))
 
 
 def ratio(table: pd.DataFrame, above: str, below: str, share: float) -> Ratio:
@@ -187,7 +229,7 @@ def rows_of(setting: Setting, table: pd.DataFrame) -> list[Row]:
 def show_setting(setting: Setting, table: pd.DataFrame, data: ExactData) -> None:
     """Print errors by method and size, and the ratios that are promised."""
     errors = errors_by_size(table)
-    shown = Table(title=f"{setting.name}, epsilon = {setting.epsilon:g} ({LABEL})")
+    shown = Table(title=f"{setting.name}, epsilon = {setting.epsilon:g} ({ExactData.label})")
     shown.add_column("error in %, by size")
     for share in errors.columns:
         shown.add_column(f"{share:.0%}", justify="right")
@@ -295,7 +337,9 @@ def plot(tables: dict[str, pd.DataFrame], path: Path) -> None:
             axis.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
         axis.set(xscale="log", yscale="log", title=title)
         axis.set_xlabel("size of the rectangle, % of the area")
-        axis.set_xticks([100 * s for s in SHARES], [f"{100 * s:g}" for s in SHARES])
+        axis.set_xticks(
+            [100 * s for s in Rectangles.SHARES], [f"{100 * s:g}" for s in Rectangles.SHARES]
+        )
         axis.minorticks_off()
         axis.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
         axis.grid(alpha=0.3)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpregions.crs import crs_label, match_crs
-from dpregions.geometry.grid import Grid, check_grid
+from dpregions.geometry.grid import Grid
 from dpregions.geometry.outlines import Bound
 from dpregions.intake.figures import figures_of
 
@@ -108,7 +108,7 @@ def check_regions(
     >>> found.rows, found.users, found.null
     (50, 50, 0)
     """
-    check_grid(grid)
+    Grid.check(grid)
     bound = None if max_diameter is None else Bound.of(grid, max_diameter, "drop")
     match_crs(regions.crs, grid, "regions")
     return Check(

@@ -6,22 +6,22 @@ is private: it must never be written to a release, a log or a page. `release` ad
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from dpregions.crs import degrees_remedy
 from dpregions.engines.local import count
 from dpregions.errors import InputError, InputTypeError
-from dpregions.geometry.cells import checked_rectangle, select, warn_outside
+from dpregions.geometry.cells import answer
 from dpregions.geometry.doubled import SignedTable, SpanCounts
-from dpregions.geometry.grid import Grid, check_grid
-from dpregions.geometry.outlines import Bound, Oversize, check_oversize
+from dpregions.geometry.grid import Grid
+from dpregions.geometry.outlines import Bound
 from dpregions.intake.regions import read_outlines
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from dpregions.choices import Oversize
 
 SECRET = "SECRET: exact counts, not differentially private; never publish"
 
@@ -100,8 +100,8 @@ class EulerHistogram:
         crs : optional
             The CRS of regions that carry none (bare arrays).
         """
-        check_grid(grid)
-        check_oversize(oversize)
+        Grid.check(grid)
+        Bound.check_oversize(oversize)
         bound = None if max_diameter is None else Bound.of(grid, max_diameter, oversize)
 
         batches = read_outlines(regions, grid, bound, user_id=user_id, crs=crs)
@@ -159,22 +159,9 @@ class EulerHistogram:
         int, numpy.ndarray or pandas.Series
             One number, or as many as queries, in their shape or on their index.
         """
-        if crs is None and len(query) == 4 and all(isinstance(v, Real) for v in query):
-            bounds = checked_rectangle(*query)
-            cells = self._grid.cell_range(*bounds)
-            if cells[1] < cells[0] or cells[3] < cells[2]:
-                remedy = degrees_remedy(self._grid.crs, np.array(bounds)[:, None])
-                found = "the query lies wholly outside the grid's area: 0 counted"
-                warn_outside(found, *remedy, stacklevel=2)
-            return self._table.rectangle(*cells)
-        selection = select(self._grid, query, crs)
-        return selection.wrap(selection.sums(self._table))
-
-    @property
-    def _table(self) -> SignedTable:
         if self._sums is None:
             self._sums = SignedTable(self._counts)
-        return self._sums
+        return answer(self._sums, self._grid, query, crs)
 
     def __add__(self, other: object) -> EulerHistogram:
         """Merge partial histograms of one grid (of different users: nobody twice)."""

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from dpregions.planning.exact_data import LABEL
+from dpregions.planning.exact_data import ExactData
 from dpregions.study.experiments import EXPERIMENTS
 from dpregions.study.methods import METHODS
 from support import command_line
@@ -21,13 +21,13 @@ def test_a_study_of_the_made_up_city_needs_no_data(tmp_path):
     result = run("sizes", *chosen, "--json")
     assert result.exit_code == 0, result.stderr
     facts = json.loads(result.stdout)
-    assert facts["label"] == LABEL
+    assert facts["label"] == ExactData.label
     assert facts["report"] == str(out / "report.html")
     assert list(facts["tables"]) == ["sizes"]
     assert {found["verdict"] for found in facts["statements"]} <= {"agrees", "not measured"}
     again = run("sizes", *chosen)
     assert again.exit_code == 0
-    assert LABEL in again.stdout and str(out / "report.html") in again.stdout
+    assert ExactData.label in again.stdout and str(out / "report.html") in again.stdout
     assert again.stderr == ""
 
 

@@ -13,8 +13,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dpregions import Grid
-from dpregions.geometry import kernel as _kernel
+from dpregions.geometry import hull_kernel as _kernel
 from dpregions.geometry import lattice
+from dpregions.geometry import touch_kernel as _touch
 from support import oracle, strategies
 from support.oracle import UNIT
 
@@ -33,7 +34,7 @@ def patterns(xy, offsets, shape):
     n, (n_rows, n_cols) = offsets.size - 1, shape
     steps = np.zeros((n, 2 * n_rows - 1, 2 * n_cols), np.int64)
     for i in range(n):
-        _kernel.add_bodies(xy, offsets[i : i + 2], n_rows, n_cols, steps[i])
+        _touch.add_bodies(xy, offsets[i : i + 2], n_rows, n_cols, steps[i])
     return np.cumsum(steps, axis=2)[..., :-1]
 
 

@@ -15,6 +15,7 @@ MODULES = {
     "curator": 5,
     "euler": 5,
     "geometry.grid": 6,
+    "geometry.rectangles": 2,
     "intake.sources.opening": 5,
     "mechanisms.paper.isotonic": 2,
     "lengths": 0,

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import dpregions as dpr
-from dpregions.geometry.rectangles import SHARES, rectangles
-from dpregions.planning.exact_data import LABEL, ExactData
+from dpregions.geometry.rectangles import Rectangles
+from dpregions.planning.exact_data import ExactData
 from dpregions.study.coverage import inside, interval_coverage
 
 GRID = dpr.synthetic.grid("12km", "1km")
@@ -29,9 +29,9 @@ def coverage(**options):
 def test_the_table_has_a_row_a_size_and_says_what_it_is():
     done = []
     found = coverage(epsilon=1, releases=3, progress=done.append)
-    assert list(found.index) == list(SHARES)
+    assert list(found.index) == list(Rectangles.SHARES)
     assert list(found) == ["held", "noisy", "held_noisy", "width", "relative_width"]
-    assert found.attrs["label"] == LABEL
+    assert found.attrs["label"] == ExactData.label
     assert sum(found.attrs["plans"].values()) == 3
     assert done == [1, 2, 3]
     again = coverage(epsilon=1, releases=3)
@@ -60,7 +60,7 @@ def test_a_query_is_asked_of_the_cells_whose_truth_it_is_held_against():
     """Counted exactly, the rectangle of a query touches what its cells touch."""
     exact = dpr.EulerHistogram.from_regions(town(), GRID, max_diameter="2km")
     truth = ExactData.of(town(), GRID, "2km").truth
-    rng = np.random.default_rng(0)
-    for share in SHARES:
-        cells = rectangles(share, *GRID.shape, 30, rng)
+    rng, on = np.random.default_rng(0), Rectangles(*GRID.shape)
+    for share in on.SHARES:
+        cells = on.placed(*on.shape_of(share), 30, rng, turned=True)
         np.testing.assert_array_equal(exact.count(*inside(cells, GRID)), truth.answers(cells))

@@ -9,21 +9,17 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from benchmarks.utility import l1_ratio, ratio
+from benchmarks.utility import bootstrap_ratio, l1_ratio, ratio
 from dpregions import synthetic
 from dpregions.errors import InputError
-from dpregions.geometry.rectangles import SHARES, placed, rectangles, shape_of
+from dpregions.geometry.rectangles import Rectangles
 from dpregions.planning.exact_data import EulerAnswers, ExactData
-from dpregions.planning.workload import (
-    bootstrap_ratio,
-    l1_distance,
-    relative_errors,
-)
+from dpregions.planning.workload import relative_errors
 from dpregions.privacy.budget import Budget
 from dpregions.study.datasets import Setting, exact_data
 from dpregions.study.experiments.base import Unit, measure
 from dpregions.study.experiments.errors import ERRORS, questions
-from dpregions.study.harness import errors_by_size, evaluate, implied_histogram
+from dpregions.study.harness import errors_by_size, evaluate, implied_histogram, l1_distance
 from dpregions.study.methods import BASELINES, METHODS
 from dpregions.study.methods.baselines import CellSums
 from support.small_studies import TINY, source
@@ -42,10 +38,14 @@ class Asked:
         self.answers = found.answers
 
 
-@given(st.sampled_from(SHARES), st.integers(1, 40), st.integers(1, 40), st.integers(0, 9))
+@given(
+    st.sampled_from(Rectangles.SHARES), st.integers(1, 40), st.integers(1, 40), st.integers(0, 9)
+)
 def test_rectangles_lie_inside_the_grid_and_have_the_size_of_their_share(share, rows, cols, seed):
-    height, width = shape_of(share, rows, cols)
-    row0, row1, col0, col1 = rectangles(share, rows, cols, 30, np.random.default_rng(seed))
+    height, width = Rectangles(rows, cols).shape_of(share)
+    row0, row1, col0, col1 = Rectangles(rows, cols).placed(
+        height, width, 30, np.random.default_rng(seed), turned=True
+    )
     assert (row0 >= 0).all() and (row1 < rows).all()
     assert (col0 >= 0).all() and (col1 < cols).all()
     assert_array_equal((row1 - row0 + 1) * (col1 - col0 + 1), height * width)
@@ -53,14 +53,14 @@ def test_rectangles_lie_inside_the_grid_and_have_the_size_of_their_share(share, 
 
 def test_areas_are_near_their_shares_on_the_grids_of_the_study():
     for n in (20, 30, 40):
-        for share in SHARES:
-            height, width = shape_of(share, n, n)
+        for share in Rectangles.SHARES:
+            height, width = Rectangles(n, n).shape_of(share)
             assert abs(height * width / (share * n * n) - 1) < 0.11
             assert max(height, width) <= 2 * min(height, width)
 
 
 def test_placements_reach_every_corner():
-    row0, _, col0, _ = rectangles(0.25, 4, 4, 500, np.random.default_rng(0))
+    row0, _, col0, _ = Rectangles(4, 4).placed(2, 2, 500, np.random.default_rng(0), turned=True)
     assert set(zip(row0.tolist(), col0.tolist(), strict=True)) == {
         (r, c) for r in range(3) for c in range(3)
     }
@@ -69,7 +69,7 @@ def test_placements_reach_every_corner():
 @pytest.mark.parametrize("share", [0, -0.1, 1.01])
 def test_a_share_beyond_the_area_is_refused(share):
     with pytest.raises(InputError, match="share of the area"):
-        shape_of(share, 4, 4)
+        Rectangles(4, 4).shape_of(share)
 
 
 def test_errors_are_relative_to_the_truth_or_to_a_floor():
@@ -163,5 +163,5 @@ def test_four_corners_imply_a_histogram_with_their_answers(tmp_path):
     data = exact_data(Setting(TINY, 10), tmp_path)
     found = METHODS["four corners"](data, Budget(1), "add-remove", NoNoise())["four corners"]
     whole = EulerAnswers(implied_histogram(found, 10, 10))
-    asked = placed(3, 4, 10, 10, 50, np.random.default_rng(0))
+    asked = Rectangles(10, 10).placed(3, 4, 50, np.random.default_rng(0))
     assert_array_equal(whole.answers(asked), found.answers(asked))

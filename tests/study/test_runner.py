@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from dpregions.errors import InputError, MissingExtraError
-from dpregions.planning.exact_data import LABEL
+from dpregions.planning.exact_data import ExactData
 from dpregions.study import folder as study_folder
 from dpregions.study.datasets import CABSPOTTING, GEOLIFE, SYNTHETIC, TDRIVE
 from dpregions.study.experiments import EXPERIMENTS, chosen_experiments
@@ -166,7 +166,7 @@ def test_the_report_opens_offline_and_says_what_it_is(everything):
     out, made = everything
     text = made.report.read_text()
     assert made.report == out / "report.html"
-    assert text.count(LABEL) >= 2
+    assert text.count(ExactData.label) >= 2
     for outside in ("http:", "https:", "<script", "<link", "@import", "url("):
         assert outside not in text
     page = ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>"))
@@ -482,6 +482,6 @@ def test_a_data_set_is_read_from_its_folder_and_its_regions_kept_secret(tmp_path
 def test_the_manifest_says_whose_folder_it_is(everything):
     out, _ = everything
     manifest = json.loads((out / "study.json").read_text())
-    assert manifest["label"] == LABEL
+    assert manifest["label"] == ExactData.label
     assert manifest["settings"]["repetitions"] == 2
     assert ["sizes", "synthetic"] in manifest["finished"]

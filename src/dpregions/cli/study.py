@@ -101,13 +101,13 @@ def _show_choices(as_json: bool) -> None:
 
 
 def _print_result(made: object, as_json: bool) -> None:
-    from dpregions.planning.exact_data import LABEL
+    from dpregions.planning.exact_data import ExactData
     from dpregions.study.runner import Made
 
     assert isinstance(made, Made)
     if as_json:
         facts = {
-            "label": LABEL,
+            "label": ExactData.label,
             "report": str(made.report),
             "tables": {name: str(path) for name, path in made.tables.items()},
             "statements": [found._asdict() for found in made.findings],
@@ -118,4 +118,4 @@ def _print_result(made: object, as_json: bool) -> None:
     for found in made.findings:
         if found.verdict != "not measured":
             typer.echo(f"  {found.verdict}: {found.printed}. Here: {found.measured}.")
-    typer.echo(f"This is a {LABEL}.")
+    typer.echo(f"This is a {ExactData.label}.")

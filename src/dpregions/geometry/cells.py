@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dpregions.geometry.grid import Grid
 
 _BOUNDS = ("xmin", "ymin", "xmax", "ymax")
+_MOST = sys.float_info.max
 
 
 def _on_a_line(grid: Grid) -> float:
@@ -149,7 +150,20 @@ class Selection:
         return values.item() if self.shape == () else values.reshape(self.shape or ())
 
 
-def select(grid: Grid, query: tuple[Any, ...], crs: Any = None) -> Selection:
+def answer(
+    table: SignedTable, grid: Grid, query: tuple[Any, ...], crs: Any = None, name: str = "count"
+) -> Any:
+    """Return F - E + V of queries that `select` takes, in the form they came in."""
+    cells = _cells_of_one(grid, query) if crs is None and len(query) == 4 else None
+    if cells is not None:
+        return table.rectangle(*cells)
+    selection = select(grid, query, crs, stacklevel=3)
+    return selection.wrap(selection.sums(table), name)
+
+
+def select(
+    grid: Grid, query: tuple[Any, ...], crs: Any = None, *, stacklevel: int = 2
+) -> Selection:
     """Return the cells that queries touch, in any accepted form, warning where due.
 
     Parameters
@@ -160,6 +174,8 @@ def select(grid: Grid, query: tuple[Any, ...], crs: Any = None) -> Selection:
         geometries, a GeoSeries or a GeoDataFrame.
     crs : optional
         The CRS of queries that carry none; the grid's by default.
+    stacklevel : int
+        Where a warning points to: 2 is whoever called the caller.
     """
     if len(query) == 4:
         selection = _select_rectangles(grid, query, crs)
@@ -171,7 +187,7 @@ def select(grid: Grid, query: tuple[Any, ...], crs: Any = None) -> Selection:
             f"GeoSeries or GeoDataFrame; got {len(query)} arguments"
         )
     bare = crs is None and getattr(query[0], "crs", None) is None
-    _warn(selection, grid, bare)
+    _warn(selection, grid, bare, stacklevel + 2)
     return selection
 
 
@@ -187,7 +203,7 @@ def _inside(
     yield 1, odd, odd, beside[:-1] & beside[1:]
 
 
-def _warn(selection: Selection, grid: Grid, bare: bool) -> None:
+def _warn(selection: Selection, grid: Grid, bare: bool, stacklevel: int) -> None:
     outside = int(selection.outside.sum())
     n = selection.ranges.shape[1]
     which = "the query lies" if n == 1 else f"{outside} of {n} queries lie"
@@ -195,7 +211,7 @@ def _warn(selection: Selection, grid: Grid, bare: bool) -> None:
         bounds = selection.bounds if bare and outside == n else None
         remedy: tuple[Part, ...] = () if bounds is None else degrees_remedy(grid.crs, bounds)
         found = f"{which} wholly outside the grid's area (or empty): 0 counted there"
-        warn_outside(found, *remedy, stacklevel=4)
+        warnings.warn(OutsideAreaWarning(found, *remedy), stacklevel=stacklevel)
     if selection.masks:
         rough = len(selection.masks)
         which = "the query touches" if n == 1 else f"{rough} of {n} queries touch"
@@ -203,29 +219,22 @@ def _warn(selection: Selection, grid: Grid, bare: bool) -> None:
             f"{which} cells that form no rectangle: a region that meets them in two pieces "
             f"counts twice, so the count is an approximation (Grid.is_exact tells which)",
             ApproximateCountWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
 
 
-def warn_outside(*parts: Part, stacklevel: int) -> None:
-    """Warn that a query counts 0 because it lies outside the area."""
-    warnings.warn(OutsideAreaWarning(*parts), stacklevel=stacklevel + 1)
+def _cells_of_one(grid: Grid, bounds: tuple[Any, ...]) -> tuple[int, int, int, int] | None:
+    """Return the cells of one rectangle of plain numbers, without the cost of arrays.
 
-
-def checked_rectangle(*bounds: Any) -> tuple[float, float, float, float]:
-    """Return one rectangle's bounds as floats; refuse it reversed or not finite."""
-    try:
-        xmin, ymin, xmax, ymax = (float(bound) for bound in bounds)
-    except OverflowError:
-        raise QueryError("the query has a bound too large for a number") from None
-    check_rectangle(xmin, ymin, xmax, ymax)
-    return xmin, ymin, xmax, ymax
-
-
-def check_rectangle(xmin: float, ymin: float, xmax: float, ymax: float) -> None:
-    """Refuse one rectangle that is reversed or not finite."""
-    if not (-math.inf < xmin <= xmax < math.inf and -math.inf < ymin <= ymax < math.inf):
-        _refuse_rectangle((xmin, ymin, xmax, ymax), "the query")
+    None where there is anything to refuse or to warn of, and of any other query.
+    """
+    if not all(isinstance(bound, int | float) and -_MOST <= bound <= _MOST for bound in bounds):
+        return None
+    xmin, ymin, xmax, ymax = map(float, bounds)
+    if xmin > xmax or ymin > ymax:
+        return None
+    row0, row1, col0, col1 = cells = grid.cell_range(xmin, ymin, xmax, ymax)
+    return None if row1 < row0 or col1 < col0 else cells
 
 
 def _refuse_rectangle(bounds: Any, which: Part) -> None:
@@ -322,7 +331,7 @@ def _select_shapes(
     coords, owner = shapely.get_coordinates(shapes, return_index=True)
     boxes = _are_boxes(shapes)
     # A rectangle is cut to the area, as four numbers are, so it may reach anywhere.
-    limit = np.where(boxes, sys.float_info.max, REACH * grid.cell_size)[owner]
+    limit = np.where(boxes, _MOST, REACH * grid.cell_size)[owner]
     wrong = ~(np.abs(coords - [grid.xmin, grid.ymin]) <= limit[:, None]).all(axis=1)
     if wrong.any():
         raise QueryError(
@@ -375,7 +384,7 @@ def _touched(grid: Grid, geometry: Any) -> tuple[NDArray[np.int64], NDArray[np.b
     """Return the range and the mask of the cells that one geometry touches, if any."""
     import shapely
 
-    from dpregions.geometry import kernel as _kernel
+    from dpregions.geometry.touch_kernel import mark_path, mark_polygon
 
     coords = shapely.get_coordinates(geometry)
     if not coords.size:
@@ -391,10 +400,10 @@ def _touched(grid: Grid, geometry: Any) -> tuple[NDArray[np.int64], NDArray[np.b
             xy = grid.snap(*rings.T, nearest=True)
             offsets = np.concatenate([[0], np.cumsum(np.bincount(owner))])
             if _has_area(xy[offsets[0] : offsets[1]]):
-                _kernel.mark_polygon(xy, offsets, r0, c0, mask)
+                mark_polygon(xy, offsets, r0, c0, mask)
                 continue
         xy = grid.snap(*shapely.get_coordinates(part).T)
-        _kernel.mark_path(xy, *grid.shape, r0, c0, mask)
+        mark_path(xy, *grid.shape, r0, c0, mask)
     rows, cols = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
     if not rows.size:
         return None

@@ -72,9 +72,7 @@ class SignedTable:
         return found
 
     def rectangle(self, row0: int, row1: int, col0: int, col1: int) -> Any:
-        """Return F - E + V inside one rectangle, as a Python number: 0 of an empty one."""
-        if row1 < row0 or col1 < col0:
-            return 0
+        """Return what `rectangles` does, of one, as a Python number."""
         top, right, left, bottom = 2 * row1 + 1, 2 * col1 + 1, 2 * col0, 2 * row0
         at = self._sums.item
         return at(top, right) - at(bottom, right) - at(top, left) + at(bottom, left)
@@ -92,9 +90,9 @@ class SpanCounts:
 
     def add(self, outlines: Outlines) -> None:
         """Add bodies by their outlines."""
-        from dpregions.geometry import kernel as _kernel
+        from dpregions.geometry.touch_kernel import add_bodies
 
-        _kernel.add_bodies(outlines.xy, outlines.offsets, *self._shape, self._steps)
+        add_bodies(outlines.xy, outlines.offsets, *self._shape, self._steps)
 
     def add_spans(
         self,

@@ -2,8 +2,8 @@
 
 A grid is a public choice, never read off the data. This module owns what a grid may be, and
 how the doubled array of faces, edges and vertices is laid out. The arithmetic of the rules
-along one axis is in `lattice.py`; the rule for bodies, compiled, in `kernel.py` (tested equal
-to `Grid.snap`).
+along one axis is in `lattice.py`; the rule for bodies, compiled, in `hull_kernel.py` (tested
+equal to `Grid.snap`).
 
 - Lines: line `i` is at the float `xmin + i * cell_size`, exactly, for everyone.
 - Bodies: a line belongs to the cell on its right or top. Rows are settled before columns.
@@ -19,14 +19,14 @@ import re
 import warnings
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from dpregions.crs import crs_label, projected_crs, utm_zone
 from dpregions.errors import Argument, DPRegionsWarning, GridError, InputError, InputTypeError
 from dpregions.geometry.cells import select
-from dpregions.geometry.lattice import LATTICE_BITS, REACH, STEPS, axis_range, axis_ranges, steps
+from dpregions.geometry.lattice import REACH, STEPS, axis_range, axis_ranges, steps
 from dpregions.lengths import exact, positive_length, quotient
 from dpregions.memory import refuse_beyond
 
@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from pyproj import CRS
 
-__all__ = ["LATTICE_BITS", "REACH", "STEPS", "Grid", "Kind", "check_grid", "size_in_words"]
-
-Kind = Literal["faces", "edges", "vertices"]
+    from dpregions.choices import Kind
 
 COUNT = 24
 """Bytes of memory per component of an exact histogram: the counts, what a build adds up in, and
@@ -211,6 +209,15 @@ class Grid:
             )
         return cls(xmin, ymin, cell, n_rows, n_cols, crs=crs)
 
+    @staticmethod
+    def check(grid: object) -> None:
+        """Refuse what is not a `Grid`, where one is needed."""
+        if not isinstance(grid, Grid):
+            raise InputTypeError(
+                Argument("grid"),
+                f" must be a Grid, got {type(grid).__name__}: the order is (regions, grid, ...)",
+            )
+
     def _refuse_absurd(self) -> None:
         far = max(abs(self.xmin), abs(self.ymin), abs(self.xmax), abs(self.ymax))
         if not math.isfinite(far):
@@ -228,7 +235,7 @@ class Grid:
                 f"use larger cells or a nearer origin",
             )
         refuse_beyond(
-            COUNT * self.n_components, f"counting on {size_in_words(self)}", error=GridError
+            COUNT * self.n_components, f"counting on {self.size_in_words}", error=GridError
         )
 
     @property
@@ -246,6 +253,11 @@ class Grid:
         """How many faces, inner edges and inner vertices there are together."""
         rows, cols = self.doubled_shape
         return rows * cols
+
+    @property
+    def size_in_words(self) -> str:
+        """How large it is, for a message."""
+        return f"a grid of {self.n_rows} x {self.n_cols} cells ({self.n_components:,} components)"
 
     @property
     def xmax(self) -> float:
@@ -423,20 +435,6 @@ class Grid:
         fields = f"xmin={self.xmin}, ymin={self.ymin}, cell_size={self.cell_size}"
         crs = "" if self.crs is None else f", crs={crs_label(self.crs)!r}"
         return f"Grid({fields}, n_rows={self.n_rows}, n_cols={self.n_cols}{crs})"
-
-
-def size_in_words(grid: Grid) -> str:
-    """Return how large a grid is, for a message."""
-    return f"a grid of {grid.n_rows} x {grid.n_cols} cells ({grid.n_components:,} components)"
-
-
-def check_grid(grid: object) -> None:
-    """Refuse what is no `Grid`, where one is needed."""
-    if not isinstance(grid, Grid):
-        raise InputTypeError(
-            Argument("grid"),
-            f" must be a Grid, got {type(grid).__name__}: the order is (regions, grid, ...)",
-        )
 
 
 def _fraction(text: object) -> Fraction | None:

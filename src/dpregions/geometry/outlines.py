@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpregions.choices import Oversize as Oversize
 from dpregions.errors import Argument, InputError
 from dpregions.geometry.lattice import REACH, STEPS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dpregions.choices import Oversize
     from dpregions.geometry.grid import Grid
 
 
@@ -38,18 +38,18 @@ class Bound:
     @classmethod
     def of(cls, grid: Grid, max_diameter: float | str, oversize: Oversize) -> Bound:
         """Return the bound that `max_diameter` sets on a grid."""
-        check_oversize(oversize)
+        cls.check_oversize(oversize)
         cells = grid.in_cells(max_diameter, "max_diameter")
         steps = math.floor(min(cells, Fraction(REACH)) * STEPS)
         return cls(math.ceil(cells), steps, oversize == "drop")
 
-
-def check_oversize(oversize: object) -> None:
-    """Refuse an unknown way with regions that are too long."""
-    if oversize not in ("shrink", "drop"):
-        raise InputError(
-            Argument("oversize", repr(oversize)), " is unknown: use 'shrink' or 'drop'"
-        )
+    @staticmethod
+    def check_oversize(oversize: object) -> None:
+        """Refuse an unknown way with regions that are too long."""
+        if oversize not in ("shrink", "drop"):
+            raise InputError(
+                Argument("oversize", repr(oversize)), " is unknown: use 'shrink' or 'drop'"
+            )
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,17 +59,47 @@ class Outlines:
     xy: NDArray[np.int64]
     offsets: NDArray[np.int64]
 
+    @classmethod
+    def of(
+        cls,
+        coords: NDArray[np.float64],
+        starts: NDArray[np.int64],
+        grid: Grid,
+        bound: Bound | None,
+    ) -> Outlines:
+        """Return the outlines of records: record i has points ``coords[starts[i]:starts[i + 1]]``.
+
+        One that is no place, is beside the area or is dropped by the bound has an empty outline.
+        """
+        from dpregions.geometry.hull_kernel import outlines
+
+        steps, drop = (-1, False) if bound is None else (bound.steps, bound.drop)
+        area = grid.xmin, grid.ymin, grid.cell_size, *grid.shape
+        return cls(*outlines(coords, starts, *area, steps, drop))
+
+    def keys(self) -> NDArray[np.uint64]:
+        """Return two keys for each outline, functions of its vertices alone."""
+        from dpregions.geometry.hull_kernel import outline_keys
+
+        return outline_keys(self.xy, self.offsets)
+
+    def touching(self, n_rows: int, n_cols: int) -> NDArray[np.bool_]:
+        """Say which bodies touch a cell of a grid."""
+        from dpregions.geometry.touch_kernel import touching
+
+        return touching(self.xy, self.offsets, n_rows, n_cols)
+
     def footprints(
-        self, n_rows: int, n_cols: int, side: int
+        self, n_rows: int, n_cols: int, side: int, *, empty: bool = False
     ) -> tuple[NDArray[np.int64], NDArray[np.int16]]:
         """Return where bodies touch a grid: row, column, height and width in cells, and spans.
 
-        One row for each body that touches a cell. Spans are the first and last cell column, from
-        the footprint's left, on each of its doubled rows; (1, 0) where there is none. A body is
-        at most `side` cells wide and high.
+        One row for each body that touches a cell; with `empty`, also for the others, of height 0.
+        Spans are the first and last cell column, from the footprint's left, on each of its
+        doubled rows; (1, 0) where there is none. A body is at most `side` cells wide and high.
         """
-        from dpregions.geometry import kernel
+        from dpregions.geometry.touch_kernel import footprints
 
-        places, spans = kernel.footprints(self.xy, self.offsets, n_rows, n_cols, side)
-        inside = places[:, 2] > 0
-        return places[inside], spans[inside]
+        places, spans = footprints(self.xy, self.offsets, n_rows, n_cols, side)
+        rows = slice(None) if empty else places[:, 2] > 0
+        return places[rows], spans[rows]

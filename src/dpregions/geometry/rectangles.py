@@ -6,7 +6,8 @@ that studies ask. It knows a grid's size in cells, and nothing of what is counte
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -15,78 +16,66 @@ from dpregions.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SHARES = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
-"""Sizes of rectangles, as shares of the area."""
-
 _SQUARENESS = 0.1
 
 
-def shape_of(share: float, n_rows: int, n_cols: int) -> tuple[int, int]:
-    """Return the near-square rectangle, in cells, whose area is nearest a share of the grid's.
+@dataclass(frozen=True)
+class Rectangles:
+    """The rectangles of cells on a grid of so many rows and columns."""
 
-    A little area is given up for a squarer shape: on 20 x 20 cells, 50 % is 14 x 14, not
-    10 x 20. At least one cell.
+    SHARES: ClassVar[tuple[float, ...]] = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
+    """Sizes of rectangles, as shares of the area."""
 
-    Examples
-    --------
-    >>> [shape_of(share, 20, 20) for share in (0.01, 0.05, 0.5, 1.0)]
-    [(2, 2), (4, 5), (14, 14), (20, 20)]
-    """
-    if not 0 < share <= 1:
-        raise InputError(f"a share of the area lies above 0 and at most at 1, got {share!r}")
-    rows, cols = np.arange(1, n_rows + 1)[:, None], np.arange(1, n_cols + 1)[None, :]
-    target = max(share * n_rows * n_cols, 1.0)
-    slim = np.abs(np.log(rows * n_cols / (cols * n_rows)))
-    off = np.abs(rows * cols - target) / target + _SQUARENESS * slim
-    row, col = np.unravel_index(np.argmin(off), off.shape)
-    return int(row) + 1, int(col) + 1
+    n_rows: int
+    n_cols: int
 
+    def shape_of(self, share: float) -> tuple[int, int]:
+        """Return the near-square rectangle, in cells, whose area is nearest a share of the grid's.
 
-def default_sizes(n_rows: int, n_cols: int) -> list[tuple[int, int]]:
-    """Return the distinct rectangles of all `SHARES` of a grid, in cells: the default workload."""
-    return list(dict.fromkeys(shape_of(share, n_rows, n_cols) for share in SHARES))
+        A little area is given up for a squarer shape: on 20 x 20 cells, 50 % is 14 x 14, not
+        10 x 20. At least one cell.
 
+        Examples
+        --------
+        >>> [Rectangles(20, 20).shape_of(share) for share in (0.01, 0.05, 0.5, 1.0)]
+        [(2, 2), (4, 5), (14, 14), (20, 20)]
+        """
+        if not 0 < share <= 1:
+            raise InputError(f"a share of the area lies above 0 and at most at 1, got {share!r}")
+        rows, cols = np.arange(1, self.n_rows + 1)[:, None], np.arange(1, self.n_cols + 1)[None, :]
+        target = max(share * self.n_rows * self.n_cols, 1.0)
+        slim = np.abs(np.log(rows * self.n_cols / (cols * self.n_rows)))
+        off = np.abs(rows * cols - target) / target + _SQUARENESS * slim
+        row, col = np.unravel_index(np.argmin(off), off.shape)
+        return int(row) + 1, int(col) + 1
 
-def rectangles(
-    share: float, n_rows: int, n_cols: int, n: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """Return `n` placements of a share's rectangle: rows ``row0, row1, col0, col1``, inclusive.
+    def sizes(self) -> list[tuple[int, int]]:
+        """Return the distinct rectangles of all `SHARES`, in cells: the default workload."""
+        return list(dict.fromkeys(map(self.shape_of, self.SHARES)))
 
-    Placed evenly over the grid, on their side half of the time where they fit.
-    """
-    return placements(*shape_of(share, n_rows, n_cols), n_rows, n_cols, n, rng)
+    def of_area(self, cells: int) -> list[tuple[int, int]]:
+        """Return every height and width of exactly so many cells that fits on the grid.
 
+        Examples
+        --------
+        >>> Rectangles(20, 6).of_area(12)
+        [(2, 6), (3, 4), (4, 3), (6, 2), (12, 1)]
+        """
+        heights = (h for h in range(1, min(cells, self.n_rows) + 1) if cells % h == 0)
+        return [(h, cells // h) for h in heights if cells // h <= self.n_cols]
 
-def placements(
-    rows: int, cols: int, n_rows: int, n_cols: int, n: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """Return `n` placements of a rectangle of `rows` x `cols` cells, as `rectangles` does."""
-    turned = (rng.random(n) < 0.5) & (cols <= n_rows) & (rows <= n_cols)
-    height, width = np.where(turned, cols, rows), np.where(turned, rows, cols)
-    return placed(height, width, n_rows, n_cols, n, rng)
+    def placed(
+        self, height: int, width: int, n: int, rng: np.random.Generator, *, turned: bool = False
+    ) -> NDArray[np.int64]:
+        """Return `n` placements of a rectangle: rows ``row0, row1, col0, col1``, inclusive.
 
-
-def shapes_of_area(cells: int, n_rows: int, n_cols: int) -> list[tuple[int, int]]:
-    """Return every height and width of exactly so many cells that fits on the grid.
-
-    Examples
-    --------
-    >>> shapes_of_area(12, 20, 6)
-    [(2, 6), (3, 4), (4, 3), (6, 2), (12, 1)]
-    """
-    heights = (h for h in range(1, min(cells, n_rows) + 1) if cells % h == 0)
-    return [(h, cells // h) for h in heights if cells // h <= n_cols]
-
-
-def placed(
-    height: int | NDArray[np.int64],
-    width: int | NDArray[np.int64],
-    n_rows: int,
-    n_cols: int,
-    n: int,
-    rng: np.random.Generator,
-) -> NDArray[np.int64]:
-    """Return `n` placements of one shape, or of as many, evenly over the grid and never turned."""
-    row0 = rng.integers(0, n_rows - height + 1, n)
-    col0 = rng.integers(0, n_cols - width + 1, n)
-    return np.stack([row0, row0 + height - 1, col0, col0 + width - 1])
+        Placed evenly over the grid; with `turned`, on its side half of the time where it fits.
+        """
+        high: Any = height
+        wide: Any = width
+        if turned:
+            side = (rng.random(n) < 0.5) & (width <= self.n_rows) & (height <= self.n_cols)
+            high, wide = np.where(side, width, height), np.where(side, height, width)
+        row0 = rng.integers(0, self.n_rows - high + 1, n)
+        col0 = rng.integers(0, self.n_cols - wide + 1, n)
+        return np.stack([row0, row0 + high - 1, col0, col0 + wide - 1])

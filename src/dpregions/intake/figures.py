@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.geometry.grid import Grid
-from dpregions.geometry.outlines import Bound
-from dpregions.intake.arrow import RegionStream, plain_column
+from dpregions.intake.arrow import plain_column
 from dpregions.intake.geometries import coordinates, decoded
 from dpregions.intake.ids import IdColumns, one_column, user_numbers
 from dpregions.intake.regions import outlines_of
@@ -24,6 +22,10 @@ from dpregions.unforeseen import READING, foreseen, foreseen_items
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyproj import CRS
+
+    from dpregions.geometry.grid import Grid
+    from dpregions.geometry.outlines import Bound
+    from dpregions.intake.arrow import RegionStream
 
 _OF_ROWS = (
     *("rows", "null", "unreadable", "empty", "not_finite", "outside", "invalid", "not_convex"),
@@ -108,11 +110,7 @@ def _answers(
 
 def _touching(shapes: NDArray[np.object_], crs: CRS | None, grid: Grid) -> NDArray[np.bool_]:
     """Say which shapes touch a cell of the area."""
-    from dpregions.geometry import kernel as _kernel
-
-    outlines = outlines_of(shapes, crs, grid, None)
-    touched: NDArray[np.bool_] = _kernel.touching(outlines.xy, outlines.offsets, *grid.shape)
-    return touched
+    return outlines_of(shapes, crs, grid, None).touching(*grid.shape)
 
 
 def _oversized(

@@ -17,8 +17,7 @@ import numpy as np
 
 from dpregions.crs import match_crs, one_crs, read_crs, reproject
 from dpregions.errors import Argument, InputError, InputTypeError
-from dpregions.geometry.grid import Grid
-from dpregions.geometry.outlines import Bound, Outlines
+from dpregions.geometry.outlines import Outlines
 from dpregions.intake.arrow import (
     GEOMETRY_NAMES,
     RegionStream,
@@ -38,7 +37,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyproj import CRS
 
-    from dpregions.privacy.budget import Unit
+    from dpregions.choices import Unit
+    from dpregions.geometry.grid import Grid
+    from dpregions.geometry.outlines import Bound
 
 BATCH = 1 << 12
 """Regions read at once: what a worker holds beside its histogram, and what a cache holds."""
@@ -159,18 +160,12 @@ def outlines_of(
     geometries: NDArray[np.object_], crs: CRS | None, grid: Grid, bound: Bound | None
 ) -> Outlines:
     """Return the bounded integer outlines of geometries, empty where there is no contribution."""
-    from dpregions.geometry import kernel as _kernel
-
     coords, owner = coordinates(geometries)
     starts = np.zeros(len(geometries) + 1, np.int64)
     np.cumsum(np.bincount(owner, minlength=len(geometries)), out=starts[1:])
     if crs is not None and grid.crs is not None:
         coords = reproject(coords, crs, grid.crs)
-    steps, drop = (-1, False) if bound is None else (bound.steps, bound.drop)
-    xy, offsets = _kernel.outlines(
-        coords, starts, grid.xmin, grid.ymin, grid.cell_size, *grid.shape, steps, drop
-    )
-    return Outlines(xy, offsets)
+    return Outlines.of(coords, starts, grid, bound)
 
 
 def _one_row_a_user(
@@ -182,8 +177,6 @@ def _one_row_a_user(
     outline alone, so the choice is the same in every order and engine. Rows without a user
     do not count: they cannot be told apart from another row of somebody.
     """
-    from dpregions.geometry import kernel as _kernel
-
     if len(user) != len(table):
         raise InputError(Argument("user_id"), " and regions differ in length: give one id a region")
     rows = np.flatnonzero(user >= 0)
@@ -196,7 +189,7 @@ def _one_row_a_user(
     for start in range(0, len(shared), BATCH):
         part = slice(start, start + BATCH)
         outlines = outlines_of(table.take(shared[part]), crs, grid, bound)
-        keys[part] = _kernel.outline_keys(outlines.xy, outlines.offsets)
+        keys[part] = outlines.keys()
         empty[part] = np.diff(outlines.offsets) == 0
     order = np.lexsort((keys[:, 1], keys[:, 0], empty, user[shared]))
     first = np.ones(len(order), np.bool_)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from dpregions.atomic_files import PUBLIC, replacing
+from dpregions.choices import Kind
 from dpregions.choices import What as What
 from dpregions.crs import crs_label
 from dpregions.errors import (
@@ -28,7 +29,6 @@ from dpregions.errors import (
     MissingExtraError,
     OutputError,
 )
-from dpregions.geometry.grid import Kind
 from dpregions.releases.display import components_frame
 from dpregions.releases.published import Release
 

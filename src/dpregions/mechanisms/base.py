@@ -158,18 +158,20 @@ class Outcome(ABC):
 
     def count(self, selection: Selection) -> NDArray[np.int64]:
         """Return the count of each selected query."""
-        return selection.sums(self._count_table)
+        return selection.sums(self.count_table)
 
     def estimate(self, selection: Selection) -> NDArray[Any]:
         """Return the signed estimate of each selected query."""
-        return selection.sums(self._signed_table)
+        return selection.sums(self.signed_table)
 
     @cached_property
-    def _count_table(self) -> SignedTable:
+    def count_table(self) -> SignedTable:
+        """The sums of `counts` over rectangles."""
         return SignedTable(self.counts)
 
     @cached_property
-    def _signed_table(self) -> SignedTable:
+    def signed_table(self) -> SignedTable:
+        """The sums of `signed` over rectangles; of an outcome that has them."""
         assert self.signed is not None
         return SignedTable(self.signed)
 

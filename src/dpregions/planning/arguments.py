@@ -15,6 +15,7 @@ import numpy as np
 
 from dpregions.errors import Argument, GridError, InputError, InputTypeError
 from dpregions.geometry.grid import Grid
+from dpregions.geometry.rectangles import Rectangles
 from dpregions.lengths import positive_length, quotient, shown_area, shown_length
 from dpregions.privacy.budget import Budget
 
@@ -76,15 +77,13 @@ class Query:
         A square is enlarged to whole cells, as every query is. A share is the near-square
         rectangle nearest it, as in the studies.
         """
-        from dpregions.geometry.rectangles import shape_of
-
         if self.side is not None:
             n = grid.in_cells(self.side)
             return None if n < 1 else (math.ceil(n), math.ceil(n))
         assert self.share is not None
         if self.share * grid.n_rows * grid.n_cols * SAME_SIZE < 1:
             return None
-        return shape_of(self.share, *grid.shape)
+        return Rectangles(*grid.shape).shape_of(self.share)
 
     def asked_cells(self, grid: Grid) -> float:
         """Return the area asked about, in cells."""

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from dpregions.geometry.doubled import SignedTable, SpanCounts
-from dpregions.geometry.grid import Grid
 from dpregions.geometry.lattice import STEPS
-from dpregions.geometry.outlines import Bound, Outlines
+from dpregions.geometry.outlines import Bound
 from dpregions.intake.regions import read_outlines
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dpregions.choices import Neighbours
+    from dpregions.geometry.grid import Grid
+    from dpregions.geometry.outlines import Outlines
     from dpregions.mechanisms.base import Mechanism, Outcome
-    from dpregions.privacy.budget import Budget, Neighbours
+    from dpregions.privacy.budget import Budget
     from dpregions.privacy.noise import NoiseSource
-
-LABEL = "study on exact data: not a private release"
 
 
 class Answering(Protocol):
@@ -53,7 +53,7 @@ class EulerAnswers:
 class ExactData:
     """A data set on a grid, in every form that some method starts from. Secret."""
 
-    label: ClassVar[str] = LABEL
+    label: ClassVar[str] = "study on exact data: not a private release"
 
     grid: Grid
     bound: Bound
@@ -69,7 +69,7 @@ class ExactData:
         return cls(grid, bound, tuple(outlines() for outlines in batches))
 
     def __repr__(self) -> str:
-        return f"<ExactData on {self.grid!r}: {LABEL}>"
+        return f"<ExactData on {self.grid!r}: {self.label}>"
 
     @cached_property
     def counted(self) -> SpanCounts:
@@ -125,11 +125,9 @@ class ExactData:
 
         A centroid outside is moved to the nearest place inside, so that points miss no region.
         """
-        from dpregions.geometry import kernel as _kernel
-
         found = [np.zeros((0, 2))]  # a source without regions has no batch
         for batch in self.outlines:
-            touching = _kernel.touching(batch.xy, batch.offsets, *self.grid.shape)
+            touching = batch.touching(*self.grid.shape)
             found.append(centroids(batch)[touching[np.diff(batch.offsets) > 0]])
         shape = np.array(self.grid.shape, np.float64)
         yx = np.concatenate(found)[:, ::-1] / STEPS

@@ -19,20 +19,22 @@ from numpy.typing import NDArray
 
 from dpregions import synthetic
 from dpregions.errors import PrivacyError
-from dpregions.geometry.doubled import SpanCounts
 from dpregions.geometry.outlines import Bound, Outlines
-from dpregions.geometry.rectangles import placements
-from dpregions.mechanisms.footprint.mechanism import Footprint, PreparedFootprint
+from dpregions.geometry.rectangles import Rectangles
+from dpregions.mechanisms.footprint.mechanism import Footprint
 from dpregions.mechanisms.paper.mechanism import Paper
 from dpregions.planning.exact_data import EulerAnswers, ExactData
 from dpregions.planning.workload import relative_errors
-from dpregions.privacy.budget import Budget, Neighbours
 from dpregions.privacy.noise import scale_for
 from dpregions.privacy.seeded import StudyNoise
 
 if TYPE_CHECKING:
+    from dpregions.choices import Neighbours
+    from dpregions.geometry.doubled import SpanCounts
     from dpregions.geometry.grid import Grid
+    from dpregions.mechanisms.footprint.mechanism import PreparedFootprint
     from dpregions.mechanisms.footprint.tally import FootprintTally
+    from dpregions.privacy.budget import Budget
 
 REPETITIONS, LEAST_REPETITIONS = 24, 4
 PLACEMENTS = 100
@@ -223,8 +225,6 @@ class Layout:
 
         Outlines are made as intake makes them: hulls in integers, longer ones shrunk.
         """
-        from dpregions.geometry import kernel as _kernel
-
         bound = Bound.of(grid, max_diameter, "shrink")
         xmin, ymin, xmax, ymax = grid.bounds
         middle = np.array([xmin + xmax, ymin + ymax]) / 2
@@ -232,11 +232,8 @@ class Layout:
         around = self.around * (float(grid.length(max_diameter)) / TYPICAL_BOUND)
         places = home[:, None, :] + around
         starts = np.arange(len(places) + 1) * places.shape[1]
-        xy, offsets = _kernel.outlines(
-            places.reshape(-1, 2), starts, grid.xmin, grid.ymin, grid.cell_size, *grid.shape,
-            bound.steps, bound.drop,
-        )  # fmt: skip
-        return City(ExactData(grid, bound, (Outlines(xy, offsets),)), self.times)
+        outlines = Outlines.of(places.reshape(-1, 2), starts, grid, bound)
+        return City(ExactData(grid, bound, (outlines,)), self.times)
 
 
 class Trial(NamedTuple):
@@ -306,7 +303,8 @@ def rehearse(
                 continue
             city = layout.on(grid, max_diameter)
             rng = np.random.default_rng([repetition, g])
-            asked = [placements(*size, *grid.shape, PLACEMENTS, rng) for size in sizes[g]]
+            on = Rectangles(*grid.shape)
+            asked = [on.placed(*size, PLACEMENTS, rng, turned=True) for size in sizes[g]]
             for trial in now:
                 errors[trial].append(_errors(ready[trial], city, repetition, asked))
                 report.step()

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     import geopandas
     from numpy.typing import NDArray
 
-    from dpregions.geometry.grid import Grid, Kind
+    from dpregions.choices import Kind
+    from dpregions.geometry.grid import Grid
     from dpregions.releases.published import Release
 
 KIND_NAMES: dict[Kind, str] = {"faces": "face", "edges": "edge", "vertices": "vertex"}

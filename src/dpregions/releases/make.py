@@ -14,15 +14,13 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dpregions.choices import Method
+from dpregions.choices import Method, Oversize
 from dpregions.crs import unit_label
 from dpregions.engines.local import count
 from dpregions.errors import Argument, InputError, PrivacyError, SettingWarning
-from dpregions.geometry.grid import Grid, check_grid
-from dpregions.geometry.outlines import Bound, Oversize
-from dpregions.intake.arrow import with_schema
-from dpregions.intake.regions import read_outlines
-from dpregions.intake.units import mark_of, protected
+from dpregions.geometry.grid import Grid
+from dpregions.geometry.outlines import Bound
+from dpregions.intake.regions import read_outlines, read_unit
 from dpregions.mechanisms.base import Mechanism, Prepared
 from dpregions.mechanisms.known import chosen
 from dpregions.privacy.budget import (
@@ -128,8 +126,7 @@ def release(
             argument="ledger" if ledger is None else "dataset",
         )
     terms.warn_of_odd(stacklevel=2)
-    regions = with_schema(regions)
-    ids, kept = protected(user_id, unit, marked=mark_of(regions))
+    regions, ids, kept = read_unit(regions, user_id, unit)
     if ledger is None or dataset is None:
         return _make(SystemNoise(), regions, ids, kept, terms)
     from dpregions.privacy.ledger import Ledger, paid_noise
@@ -155,8 +152,7 @@ def release_with(
 
     Takes what `release` takes, but no ledger.
     """
-    regions = with_schema(regions)
-    ids, kept = protected(user_id, unit, marked=mark_of(regions))
+    regions, ids, kept = read_unit(regions, user_id, unit)
     return _make(noise, regions, ids, kept, Terms(grid=grid, **terms))
 
 
@@ -184,7 +180,7 @@ class Terms:
     prepared: Prepared = field(init=False)
 
     def __post_init__(self) -> None:
-        check_grid(self.grid)
+        Grid.check(self.grid)
         settle = partial(object.__setattr__, self)
         settle("budget", Budget(self.epsilon))
         self.budget.refuse_long()

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpregions.crs import unit_label
 from dpregions.errors import InputError, PrivacyError
-from dpregions.geometry.cells import Selection, select
+from dpregions.geometry.cells import answer, select
 from dpregions.mechanisms.base import Outcome
 from dpregions.privacy.noise import scale_for
 from dpregions.releases.statement import NOT_RECORDED, Statement
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     import geopandas
     from numpy.typing import NDArray
 
-    from dpregions.geometry.grid import Kind
+    from dpregions.choices import Kind
+    from dpregions.geometry.cells import Selection
 
 
 class ExpectedError(NamedTuple):
@@ -86,8 +87,7 @@ class Release(Statement):
         -------
         int, numpy.ndarray or pandas.Series
         """
-        selection = select(self.grid, query, crs)
-        return selection.wrap(self.outcome.count(selection))
+        return answer(self.outcome.count_table, self.grid, query, crs)
 
     def estimate(self, *query: Any, crs: Any = None) -> Any:
         """Estimate the same without the bias of making counts whole and consistent.
@@ -95,8 +95,7 @@ class Release(Statement):
         Signed: may be negative or fractional. Takes what `count` takes.
         """
         self._need_signed("estimates")
-        selection = select(self.grid, query, crs)
-        return selection.wrap(self.outcome.estimate(selection), "estimate")
+        return answer(self.outcome.signed_table, self.grid, query, crs, "estimate")
 
     def interval(self, *query: Any, confidence: float = 0.95, crs: Any = None) -> Any:
         """Return an interval that holds the true count with the given confidence.

@@ -15,10 +15,10 @@ from fractions import Fraction
 from typing import Any, NamedTuple, get_args
 
 from dpregions._version import __version__
+from dpregions.choices import Oversize
 from dpregions.crs import crs_label, unit_label
 from dpregions.errors import CRSError, ReleaseFileError
 from dpregions.geometry.grid import Grid
-from dpregions.geometry.outlines import Oversize
 from dpregions.privacy.budget import MOST_DIGITS, Budget, Neighbours, PrivacyUnit, Unit
 from dpregions.privacy.noise import scale_for
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.geometry.rectangles import SHARES, rectangles
-from dpregions.planning.exact_data import LABEL, ExactData
+from dpregions.geometry.rectangles import Rectangles
+from dpregions.planning.exact_data import ExactData
 from dpregions.privacy.budget import BudgetLike
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.releases.make import release_with
@@ -63,6 +63,7 @@ def interval_coverage(
     import pandas as pd
 
     exact = ExactData.of(regions, grid, max_diameter).truth
+    rectangles = Rectangles(*grid.shape)
     rows: list[tuple[Any, ...]] = []
     plans: dict[tuple[str, ...], int] = {}
     for number in range(releases):
@@ -71,8 +72,8 @@ def interval_coverage(
         measured = tuple(what for what, _ in release.spending)
         plans[measured] = plans.get(measured, 0) + 1
         rng = np.random.default_rng([seed, number, 1])
-        for share in SHARES:
-            cells = rectangles(share, *grid.shape, placements, rng)
+        for share in rectangles.SHARES:
+            cells = rectangles.placed(*rectangles.shape_of(share), placements, rng, turned=True)
             query, truth = inside(cells, grid), exact.answers(cells)
             low, high = release.interval(*query, confidence=confidence)
             expected = release.expected_error(*query)
@@ -86,7 +87,7 @@ def interval_coverage(
     by_size = each.groupby("share")
     table = by_size[["held", "noisy", "held_noisy", "width"]].mean().astype(float)
     table["relative_width"] = by_size["width"].mean() / by_size["truth"].mean()
-    table.attrs.update(label=LABEL, plans=plans)
+    table.attrs.update(label=ExactData.label, plans=plans)
     return table
 
 

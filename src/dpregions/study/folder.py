@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dpregions._version import __version__
 from dpregions.atomic_files import SECRET, replacing
 from dpregions.errors import Argument, InputError
-from dpregions.planning.exact_data import LABEL
+from dpregions.planning.exact_data import ExactData
 from dpregions.study.datasets import DATASETS, MAX_DIAMETER, DataSet
 from dpregions.study.harness import PLACEMENTS
 
@@ -78,7 +78,7 @@ class StudyFolder:
         """Write what the folder is."""
         manifest = {
             "made_by": MADE_BY,
-            "label": LABEL,
+            "label": ExactData.label,
             "settings": self.settings,
             "data": self.data,
             "finished": [list(pair) for pair in sorted(self.finished)],
@@ -123,7 +123,7 @@ class StudyFolder:
     def _write_csv(self, path: Path, table: pd.DataFrame, floats: str) -> None:
         text = table.to_csv(index=False, float_format=floats, lineterminator="\n")
         with replacing(path, mode=SECRET) as part:
-            part.write_text(f"# {LABEL}\n{text}", encoding="utf-8")
+            part.write_text(f"# {ExactData.label}\n{text}", encoding="utf-8")
 
 
 def study_settings(methods: tuple[str, ...], repetitions: int, seed: int) -> dict[str, Any]:

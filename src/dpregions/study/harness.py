@@ -14,19 +14,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dpregions.geometry.rectangles import SHARES, rectangles, shape_of
-from dpregions.planning.exact_data import LABEL, Answering, EulerAnswers, ExactData
-from dpregions.planning.workload import (
-    l1_distance,
-    relative_errors,
-)
+from dpregions.geometry.rectangles import Rectangles
+from dpregions.planning.exact_data import EulerAnswers, ExactData
+from dpregions.planning.workload import relative_errors
 from dpregions.privacy.budget import Budget, BudgetLike, Neighbours
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.study.methods import METHODS, Method
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
+
+    from dpregions.planning.exact_data import Answering
 
 Row = dict[str, Any]
 
@@ -111,9 +110,11 @@ def sized_questions(
     placements: int = PLACEMENTS,
 ) -> Iterator[Question]:
     """Yield near-square rectangles of some shares of the area, at random places."""
+    rectangles = Rectangles(n_rows, n_cols)
     for share in shares:
-        cells = rectangles(share, n_rows, n_cols, placements, rng)
-        yield Question("size", share, *shape_of(share, n_rows, n_cols), cells)
+        shape = rectangles.shape_of(share)
+        cells = rectangles.placed(*shape, placements, rng, turned=True)
+        yield Question("size", share, *shape, cells)
 
 
 def evaluate(
@@ -124,7 +125,7 @@ def evaluate(
     repetitions: int,
     seed: int = 0,
     neighbours: Neighbours = "add-remove",
-    shares: Sequence[float] = SHARES,
+    shares: Sequence[float] = Rectangles.SHARES,
     placements: int = PLACEMENTS,
 ) -> pd.DataFrame:
     """Measure methods on exact data: a table of errors, not a private release.
@@ -161,8 +162,13 @@ def evaluate(
         return sized_questions(shares, *data.grid.shape, rng, placements)
 
     table = pd.DataFrame([row for i in range(repetitions) for row in trial.errors(i, ask)])
-    table.attrs["label"] = LABEL
+    table.attrs["label"] = ExactData.label
     return table
+
+
+def l1_distance(released: ArrayLike, exact: ArrayLike) -> float:
+    """Return the sum of absolute differences of two histograms."""
+    return float(np.abs(np.asarray(released, np.float64) - np.asarray(exact)).sum())
 
 
 def errors_by_size(table: pd.DataFrame) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpregions.planning.exact_data import LABEL
+from dpregions.planning.exact_data import ExactData
 from dpregions.study.charts import STYLES, label_of, title_of
 from dpregions.study.experiments.base import datasets_of
 
@@ -37,7 +37,7 @@ def png(figure: Figure) -> bytes:
     layout: Any = figure.get_layout_engine()
     strip = 0.18 / figure.get_size_inches()[1]  # inches for a line of small text
     layout.set(rect=(0, strip, 1, 1 - strip))
-    figure.text(0.995, 0.004, LABEL, ha="right", va="bottom", size=6.5, color="#5b6b79")
+    figure.text(0.995, 0.004, ExactData.label, ha="right", va="bottom", size=6.5, color="#5b6b79")
     held = io.BytesIO()
     figure.savefig(held, format="png", dpi=110, facecolor="white", metadata={"Software": None})
     return held.getvalue()
@@ -57,12 +57,12 @@ def render(
         '<html lang="en"><head><meta charset="utf-8"/>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"/>'
         f"<title>dpregions study</title><style>{STYLE}</style></head><body>\n"
-        f'<p class="label">{escape(LABEL)}</p>\n'
+        f'<p class="label">{escape(ExactData.label)}</p>\n'
         "<h1>Counting users' regions: the study</h1>\n"
         f"<p>{escape(_made(settings))}</p>\n"
         f"<nav><ol>{links}</ol></nav>\n"
         f"{_statements(findings)}{body}"
-        f'<p class="label">{escape(LABEL)}</p>\n</body></html>\n'
+        f'<p class="label">{escape(ExactData.label)}</p>\n</body></html>\n'
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpregions.mechanisms.footprint import kernel
+from dpregions.geometry.outlines import Outlines
 from dpregions.mechanisms.footprint.catalogue import (
     CLEAR,
     PATTERNS_A_FOOTPRINT,
@@ -60,7 +60,7 @@ def test_a_witness_has_its_footprint_and_spans_wherever_it_is_put(ratio, move):
     col = rng.integers(0, n_cols - c.widths + 1)
     corner = np.stack([col, row], axis=-1) * STEPS + np.array(move) * CLEAR
     xy = c.xy + np.repeat(corner, np.diff(c.offsets), axis=0)
-    places, spans = kernel.footprints(xy, c.offsets, n_rows, n_cols, c.side)
+    places, spans = Outlines(xy, c.offsets).footprints(n_rows, n_cols, c.side)
     np.testing.assert_array_equal(places, np.stack([row, col, c.heights, c.widths], axis=-1))
     np.testing.assert_array_equal(spans, c.spans)
 

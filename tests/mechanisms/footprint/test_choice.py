@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dpregions as dpr
-from dpregions.geometry.rectangles import SHARES, default_sizes, rectangles, shape_of
+from dpregions.geometry.rectangles import Rectangles
 from dpregions.mechanisms.footprint import choice as strategy
 from dpregions.mechanisms.footprint.catalogue import catalogue
 from dpregions.mechanisms.footprint.choice import choose, workload_sizes
@@ -57,7 +57,7 @@ def test_the_choice_follows_the_workload():
 
 def test_default_sizes_fit_the_grid_and_end_with_all_of_it():
     for shape in ((1, 1), (1, 9), (20, 20), (7, 3), (512, 512)):
-        sizes = default_sizes(*shape)
+        sizes = Rectangles(*shape).sizes()
         assert sizes[-1] == shape
         assert all(1 <= h <= shape[0] and 1 <= w <= shape[1] for h, w in sizes)
         assert len(set(sizes)) == len(sizes)
@@ -65,8 +65,8 @@ def test_default_sizes_fit_the_grid_and_end_with_all_of_it():
 
 @pytest.mark.parametrize("shape", [(20, 20), (30, 40), (7, 3), (1, 9)])
 def test_budgets_are_laid_out_for_the_rectangles_that_studies_ask(shape):
-    asked = {shape_of(share, *shape) for share in SHARES}
-    assert set(strategy.default_sizes(*shape)) == asked
+    asked = {Rectangles(*shape).shape_of(share) for share in Rectangles.SHARES}
+    assert set(Rectangles(*shape).sizes()) == asked
 
 
 @pytest.mark.parametrize("side", [2, 3, 5])
@@ -80,7 +80,8 @@ def median_error(data: ExactData, epsilon: float, share: float, repetitions: int
     errors = []
     for seed in range(repetitions):
         outcome = data.outcome(Footprint(), Budget(epsilon), "add-remove", StudyNoise(seed))
-        cells = rectangles(share, *data.grid.shape, 200, np.random.default_rng(seed))
+        on, rng = Rectangles(*data.grid.shape), np.random.default_rng(seed)
+        cells = on.placed(*on.shape_of(share), 200, rng, turned=True)
         answers = EulerAnswers(outcome.counts).answers(cells)
         errors.append(relative_errors(answers, data.truth.answers(cells), data.n_regions))
     return float(np.median(np.concatenate(errors)))

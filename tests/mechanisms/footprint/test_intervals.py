@@ -13,7 +13,7 @@ import shapely
 
 import dpregions as dpr
 from dpregions.geometry.cells import Selection, select
-from dpregions.geometry.rectangles import default_sizes
+from dpregions.geometry.rectangles import Rectangles
 from dpregions.mechanisms.footprint.levels import MIX
 from dpregions.mechanisms.footprint.measuring import Measured, Noisy, Strategy
 from dpregions.mechanisms.footprint.mechanism import Footprint
@@ -154,7 +154,7 @@ def city():
 def placements(grid: dpr.Grid, each: int, rng) -> tuple[np.ndarray, np.ndarray]:
     """Rectangles of every default size, placed at random: their bounds and their size class."""
     cells, size = [], []
-    for i, (h, w) in enumerate(default_sizes(*grid.shape)):
+    for i, (h, w) in enumerate(Rectangles(*grid.shape).sizes()):
         for _ in range(each if (h, w) != grid.shape else 1):
             row, col = rng.integers(0, grid.n_rows - h + 1), rng.integers(0, grid.n_cols - w + 1)
             cells.append(grid.cell_bounds(row, row + h - 1, col, col + w - 1))

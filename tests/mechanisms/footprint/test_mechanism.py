@@ -152,7 +152,7 @@ def test_a_covert_release_holds_nothing_signed():
     for array in vars(covert.outcome.bodies).values():
         if isinstance(array, np.ndarray):
             assert array.dtype == np.int64 and (array >= 0).all()
-    assert "_signed_table" not in vars(covert.outcome)
+    assert "signed_table" not in vars(covert.outcome)
     # Nor does a pickle of it: no noisy measurement is among its bytes.
     held = pickle.dumps(covert)
     for values, _ in open_release.outcome.reading.measured.noisy.values():

@@ -225,8 +225,8 @@ from dpregions.mechanisms.paper import pipeline as paper
 
 signed, counts = sys.argv[1:]
 np.save(counts, paper.post_process(np.load(signed)).counts)
-seen = {"dpregions.euler", "dpregions.intake.regions", "dpregions.geometry.kernel"}
-seen |= {"geopandas", "shapely"}
+seen = {"dpregions.euler", "dpregions.intake.regions", "geopandas", "shapely"}
+seen |= {f"dpregions.geometry.{kernel}" for kernel in ("hull_kernel", "touch_kernel")}
 assert not seen & set(sys.modules), "post-processing loaded the code that reads regions"
 """
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from dpregions.geometry.rectangles import placed, shapes_of_area
+from dpregions.geometry.rectangles import Rectangles
 from dpregions.study.datasets import Setting
 from dpregions.study.experiments.base import Unit, measure
 from dpregions.study.experiments.errors import ERRORS, LARGE, SMALL, shape_areas
@@ -22,22 +22,29 @@ HUGE = 1e5  # an epsilon whose noise is 0
 @given(st.integers(1, 60), st.integers(1, 20), st.integers(1, 20))
 def test_the_shapes_of_an_area_are_all_that_fit(cells, rows, cols):
     every = {(h, w) for h in range(1, rows + 1) for w in range(1, cols + 1) if h * w == cells}
-    found = shapes_of_area(cells, rows, cols)
+    found = Rectangles(rows, cols).of_area(cells)
     assert set(found) == every
     assert len(found) == len(every)
 
 
 def test_the_shapes_that_the_study_compares():
-    small, large = shape_areas(20).values()
-    assert shapes_of_area(small, 20, 20) == [(1, 12), (2, 6), (3, 4), (4, 3), (6, 2), (12, 1)]
-    assert shapes_of_area(large, 20, 20) == [(6, 20), (8, 15), (10, 12), (12, 10), (15, 8), (20, 6)]
+    on, (small, large) = Rectangles(20, 20), shape_areas(20).values()
+    assert on.of_area(small) == [(1, 12), (2, 6), (3, 4), (4, 3), (6, 2), (12, 1)]
+    assert on.of_area(large) == [
+        (6, 20),
+        (8, 15),
+        (10, 12),
+        (12, 10),
+        (15, 8),
+        (20, 6),
+    ]
     small, large = shape_areas(4).values()
-    assert shapes_of_area(small, 4, 4) == [(1, 4), (2, 2), (4, 1)]
-    assert shapes_of_area(large, 4, 4) == [(3, 4), (4, 3)]
+    assert Rectangles(4, 4).of_area(small) == [(1, 4), (2, 2), (4, 1)]
+    assert Rectangles(4, 4).of_area(large) == [(3, 4), (4, 3)]
 
 
 def test_a_shape_is_placed_everywhere_and_nowhere_outside():
-    row0, row1, col0, col1 = placed(2, 3, 4, 4, 400, np.random.default_rng(0))
+    row0, row1, col0, col1 = Rectangles(4, 4).placed(2, 3, 400, np.random.default_rng(0))
     assert_array_equal(row1 - row0, 1)
     assert_array_equal(col1 - col0, 2)
     assert set(zip(row0.tolist(), col0.tolist(), strict=True)) == {

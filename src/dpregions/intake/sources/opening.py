@@ -13,12 +13,11 @@ from collections.abc import Callable
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpregions.crs import read_crs
 from dpregions.errors import Argument, InputError, InputTypeError
 from dpregions.intake.arrow import (
-    RegionStream,
     arrow_batches,
     arrow_reader,
     geometry_field,
@@ -26,8 +25,13 @@ from dpregions.intake.arrow import (
 )
 from dpregions.intake.sources.requests import Request
 from dpregions.intake.units import protected, stated_unit
-from dpregions.privacy.budget import Unit
 from dpregions.unforeseen import foreseen
+
+if TYPE_CHECKING:
+    from dpregions.choices import Unit
+    from dpregions.intake.arrow import (
+        RegionStream,
+    )
 
 GEOPARQUET = (".parquet", ".pq", ".geoparquet")
 _ADAPTORS = {

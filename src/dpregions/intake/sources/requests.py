@@ -15,11 +15,12 @@ from dpregions.errors import Argument, InputError
 from dpregions.intake.arrow import RegionStream, plain_column, plain_type
 from dpregions.intake.ids import refuse_kind
 from dpregions.intake.units import id_columns
-from dpregions.privacy.budget import Unit
 
 if TYPE_CHECKING:
     import pyarrow
     from pyproj import CRS
+
+    from dpregions.choices import Unit
 
 
 @dataclass(frozen=True)

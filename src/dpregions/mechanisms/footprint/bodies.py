@@ -15,7 +15,7 @@ import numpy as np
 from dpregions.errors import InputError
 from dpregions.geometry.doubled import SpanCounts
 from dpregions.geometry.grid import Grid
-from dpregions.geometry.lattice import LATTICE_BITS, STEPS
+from dpregions.geometry.lattice import STEPS
 from dpregions.memory import BODY, refuse_beyond
 
 if TYPE_CHECKING:
@@ -98,8 +98,8 @@ class Bodies:
         cell = np.stack([self.col[which], self.row[which]], axis=-1)
         steps = c.xy[vertex] + np.repeat(cell * STEPS, sizes, axis=0)
         corner = np.array([grid.xmin, grid.ymin])
-        line = corner + (steps >> LATTICE_BITS) * grid.cell_size
-        xy = line + ((steps & (STEPS - 1)) + 0.5) * (grid.cell_size / STEPS)
+        cells, within = np.divmod(steps, STEPS)
+        xy = corner + cells * grid.cell_size + (within + 0.5) * (grid.cell_size / STEPS)
         rings = shapely.linearrings(xy, indices=np.repeat(np.arange(len(used)), sizes))
         polygons: NDArray[np.object_] = shapely.polygons(rings)
         return polygons

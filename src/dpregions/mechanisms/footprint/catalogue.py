@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpregions.geometry.grid import Grid
 from dpregions.geometry.lattice import STEPS
+from dpregions.geometry.outlines import Bound, Outlines
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -128,14 +130,13 @@ class Catalogue:
 @lru_cache(maxsize=8)
 def catalogue(side: int, bound: int) -> Catalogue:
     """Return the catalogue for bodies within `bound` steps and footprints within `side` cells."""
-    from dpregions.geometry.kernel import footprints
-
     big = 2 * side + 4
-    xy, offsets = _bodies(side, bound, big)
-    places, spans = footprints(xy, offsets, big, big, side)
+    bodies = _bodies(side, bound, big)
+    places, spans = bodies.footprints(big, big, side, empty=True)
     keep = places[:, 2] > 0
     for dx, dy in ((CLEAR, CLEAR), (CLEAR, -CLEAR), (-CLEAR, CLEAR), (-CLEAR, -CLEAR)):
-        moved = footprints(xy + np.array([dx, dy]), offsets, big, big, side)
+        there = Outlines(bodies.xy + np.array([dx, dy]), bodies.offsets)
+        moved = there.footprints(big, big, side, empty=True)
         keep &= (moved[0] == places).all(axis=1) & (moved[1] == spans).all(axis=(1, 2))
     # Tally: bodies with the same footprint size and spans are one pattern.
     keys = np.concatenate([places[:, 2:], spans.reshape(len(spans), -1)], axis=1)[keep]
@@ -144,11 +145,12 @@ def catalogue(side: int, bound: int) -> Catalogue:
     )
     chosen = _most_frequent(rows[:, 0] * (side + 1) + rows[:, 1], times)
     rows, times = rows[chosen], times[chosen]
-    bodies = np.flatnonzero(keep)[witness[chosen]]
+    xy, offsets = bodies.xy, bodies.offsets
+    shown = np.flatnonzero(keep)[witness[chosen]]
     heights, widths = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)
-    sizes = np.diff(offsets)[bodies]
-    vertices = np.concatenate([np.arange(offsets[b], offsets[b + 1]) for b in bodies])
-    corner = places[bodies][:, [1, 0]] * STEPS
+    sizes = np.diff(offsets)[shown]
+    vertices = np.concatenate([np.arange(offsets[b], offsets[b + 1]) for b in shown])
+    corner = places[shown][:, [1, 0]] * STEPS
     return Catalogue.of(
         side,
         heights,
@@ -168,10 +170,8 @@ def _most_frequent(size: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray
     return np.sort(order[rank < PATTERNS_A_FOOTPRINT])
 
 
-def _bodies(side: int, bound: int, big: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _bodies(side: int, bound: int, big: int) -> Outlines:
     """Return outlines of random ellipses, and of a diamond for every footprint there can be."""
-    from dpregions.geometry import kernel as _kernel
-
     rng = np.random.default_rng(0)
     n = 40_000 + 400 * side**2
     longest = min((bound - 4 * CLEAR) / STEPS, float(side))
@@ -190,7 +190,7 @@ def _bodies(side: int, bound: int, big: int) -> tuple[NDArray[np.int64], NDArray
     )
     points = np.concatenate([points, diamonds.reshape(-1, 2)])
     starts = np.concatenate([starts, starts[-1] + 4 * np.arange(1, len(diamonds) + 1)])
-    return _kernel.outlines(points, starts, 0.0, 0.0, 1.0, big, big, bound - CLEAR, True)
+    return Outlines.of(points, starts, Grid(0, 0, 1, big, big), Bound(side, bound - CLEAR, True))
 
 
 def _diamond(h: int, w: int, bound: int) -> NDArray[np.float64]:

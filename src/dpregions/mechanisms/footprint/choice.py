@@ -19,7 +19,7 @@ import numpy as np
 
 from dpregions.errors import Argument, InputError
 from dpregions.geometry.doubled import SignedTable
-from dpregions.geometry.rectangles import default_sizes, placed
+from dpregions.geometry.rectangles import Rectangles
 from dpregions.mechanisms.footprint.bodies import Bodies
 from dpregions.mechanisms.footprint.buckets import LIMIT, Alphabet, Buckets
 from dpregions.mechanisms.footprint.expectation import expected_buckets
@@ -141,7 +141,7 @@ def choose(
     factor : int
         Sensitivity of a level: 2 under replace-one.
     sizes : list of (rows, cols), optional
-        The workload's rectangles, in cells; by default `default_sizes`.
+        The workload's rectangles, in cells; by default `Rectangles.sizes`.
     """
     rows, cols = _proxy(n_rows, n_cols)
     if sizes is not None:
@@ -276,8 +276,8 @@ def _city(
     col = np.clip(place[:, 1], 0, n_cols - catalogue.widths[pattern])
     bodies = Bodies(catalogue, pattern, row, col, np.ones(n, np.int64))
     table = SignedTable(bodies.counts_on(n_rows, n_cols))
-    sizes = sizes or default_sizes(n_rows, n_cols)
-    queries = [placed(h, w, n_rows, n_cols, _QUERIES, rng) for h, w in sizes]
+    asked = Rectangles(n_rows, n_cols)
+    queries = [asked.placed(h, w, _QUERIES, rng) for h, w in sizes or asked.sizes()]
     return _City(bodies, queries, [table.rectangles(*cells) for cells in queries])
 
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from dpregions.errors import Argument, PrivacyError
-from dpregions.geometry.grid import size_in_words
 from dpregions.mechanisms.base import Columns, Held, Layout, Outcome
 from dpregions.mechanisms.footprint import codec
 from dpregions.mechanisms.footprint.bodies import Bodies, make_bodies
@@ -228,7 +227,7 @@ def _refuse_beyond_memory(grid: Grid, n_buckets: int) -> None:
     """Refuse more buckets and components than this machine holds."""
     refuse_beyond(
         COMPONENT * grid.n_components + BUCKET * n_buckets,
-        f"a release by footprints on {size_in_words(grid)} with {n_buckets:,} buckets",
+        f"a release by footprints on {grid.size_in_words} with {n_buckets:,} buckets",
         ("use larger cells, a smaller area or a smaller ", Argument("max_diameter")),
         PrivacyError,
     )

@@ -9,7 +9,6 @@ import numpy as np
 
 from dpregions.errors import GridError, InputError, PrivacyError, ReleaseFileError
 from dpregions.geometry.doubled import SpanCounts
-from dpregions.geometry.grid import size_in_words
 from dpregions.mechanisms.base import Held, Layout, Outcome
 from dpregions.mechanisms.paper.pipeline import NORMS, Norm, run
 from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
@@ -53,7 +52,7 @@ class Paper:
         self, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours
     ) -> PreparedPaper:
         """Settle the sensitivity; refuse a grid beyond memory and a hopeless epsilon."""
-        what = f"a release by the paper's method on {size_in_words(grid)}"
+        what = f"a release by the paper's method on {grid.size_in_words}"
         refuse_beyond(PAPER * grid.n_components, what, error=GridError)
         sensitivity = euler_sensitivity(bound.k, neighbours, *grid.shape)
         scale_for(budget, sensitivity)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from dpregions.geometry.rectangles import placed, shapes_of_area
+from dpregions.geometry.rectangles import Rectangles
 from dpregions.study import charts
 from dpregions.study.experiments.base import SPREAD, WHERE, Measure, Source, Unit, spread
 from dpregions.study.harness import PLACEMENTS, Question, Row, sized_questions
@@ -42,8 +42,8 @@ def questions(n: int, rng: np.random.Generator) -> Iterator[Question]:
     """Yield what is asked on n x n cells in a repetition: every size, then every shape."""
     yield from sized_questions(sorted({*SMALL, *LARGE}), n, n, rng)
     for kind, area in shape_areas(n).items():
-        for height, width in shapes_of_area(area, n, n):
-            cells = placed(height, width, n, n, PLACEMENTS, rng)
+        for height, width in Rectangles(n, n).of_area(area):
+            cells = Rectangles(n, n).placed(height, width, PLACEMENTS, rng)
             yield Question(kind, area / n**2, height, width, cells)
 
 
