@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyproj import CRS
 
-    from dpregions.privacy.budget import Unit
+    from dpregions.choices import Unit
 
 BATCH = 1 << 12
 """Regions read at once: what a worker holds beside its histogram, and what a cache holds."""

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpregions.choices import Neighbours
 from dpregions.lengths import shown_length, shown_percent
 from dpregions.planning.arguments import Query
 from dpregions.planning.rehearsal import Outcome, Trial, rehearse
-from dpregions.privacy.budget import Budget, Neighbours
+from dpregions.privacy.budget import Budget
 
 if TYPE_CHECKING:
     from dpregions.geometry.grid import Grid

@@ -20,8 +20,9 @@ from dpregions.intake.regions import read_outlines
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dpregions.choices import Neighbours
     from dpregions.mechanisms.base import Mechanism, Outcome
-    from dpregions.privacy.budget import Budget, Neighbours
+    from dpregions.privacy.budget import Budget
     from dpregions.privacy.noise import NoiseSource
 
 LABEL = "study on exact data: not a private release"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpregions.choices import Neighbours
 from dpregions.lengths import shown_area, shown_length, shown_percent
 from dpregions.planning import arguments as given
 from dpregions.planning.advice import (
@@ -26,7 +27,7 @@ from dpregions.planning.advice import (
 )
 from dpregions.planning.arguments import Query, square_grids
 from dpregions.planning.rehearsal import REHEARSED, Outcome, Trial
-from dpregions.privacy.budget import BudgetLike, Neighbours, PrivacyUnit, warn_large
+from dpregions.privacy.budget import Budget, BudgetLike, PrivacyUnit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -180,7 +181,7 @@ def plan(
     PrivacyUnit(neighbours)  # which refuses an unknown one
     bound = given.read_bound(max_diameter, asked.grids)
     budgets = given.read_epsilons(epsilons)
-    warn_large(budgets, stacklevel=2)
+    Budget.warn_large(budgets, stacklevel=2)
     sizes = given.read_queries(queries, asked.grids)
     aim = None if target is None else given.read_target(target)
     # The search for a recommendation takes about as long again as the table.

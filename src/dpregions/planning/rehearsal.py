@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpregions import synthetic
+from dpregions.choices import Neighbours
 from dpregions.errors import PrivacyError
 from dpregions.geometry.doubled import SpanCounts
 from dpregions.geometry.outlines import Bound, Outlines
@@ -26,7 +27,7 @@ from dpregions.mechanisms.footprint.mechanism import Footprint, PreparedFootprin
 from dpregions.mechanisms.paper.mechanism import Paper
 from dpregions.planning.exact_data import EulerAnswers, ExactData
 from dpregions.planning.workload import relative_errors
-from dpregions.privacy.budget import Budget, Neighbours
+from dpregions.privacy.budget import Budget
 from dpregions.privacy.noise import scale_for
 from dpregions.privacy.seeded import StudyNoise
 

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dpregions.choices import Neighbours
 from dpregions.geometry.rectangles import SHARES, rectangles, shape_of
 from dpregions.planning.exact_data import LABEL, Answering, EulerAnswers, ExactData
 from dpregions.planning.workload import (
     l1_distance,
     relative_errors,
 )
-from dpregions.privacy.budget import Budget, BudgetLike, Neighbours
+from dpregions.privacy.budget import Budget, BudgetLike
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.study.methods import METHODS, Method
 

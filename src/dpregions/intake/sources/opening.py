@@ -15,6 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from dpregions.choices import Unit
 from dpregions.crs import read_crs
 from dpregions.errors import Argument, InputError, InputTypeError
 from dpregions.intake.arrow import (
@@ -26,7 +27,6 @@ from dpregions.intake.arrow import (
 )
 from dpregions.intake.sources.requests import Request
 from dpregions.intake.units import protected, stated_unit
-from dpregions.privacy.budget import Unit
 from dpregions.unforeseen import foreseen
 
 GEOPARQUET = (".parquet", ".pq", ".geoparquet")

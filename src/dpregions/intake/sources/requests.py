@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dpregions.choices import Unit
 from dpregions.crs import one_crs
 from dpregions.errors import Argument, InputError
 from dpregions.intake.arrow import RegionStream, plain_column, plain_type
 from dpregions.intake.ids import refuse_kind
 from dpregions.intake.units import id_columns
-from dpregions.privacy.budget import Unit
 
 if TYPE_CHECKING:
     import pyarrow

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from dpregions.choices import Neighbours
 from dpregions.errors import Argument, PrivacyError
 from dpregions.geometry.grid import size_in_words
 from dpregions.mechanisms.base import Columns, Held, Layout, Outcome
@@ -36,7 +37,7 @@ from dpregions.mechanisms.footprint.measuring import Measured, Strategy, measure
 from dpregions.mechanisms.footprint.reading import Reading, half_widths
 from dpregions.mechanisms.footprint.tally import FootprintTally
 from dpregions.memory import BUCKET, COMPONENT, refuse_beyond
-from dpregions.privacy.budget import Budget, Neighbours, sensitivity_factor
+from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.noise import NoiseSource, scale_for
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Footprint:
         sizes = None if self.workload is None else workload_sizes(self.workload, grid)
         share = total_share(grid)
         first, rest = budget.split(share, 1 - share)
-        factor = sensitivity_factor(neighbours)
+        factor = PrivacyUnit(neighbours).sensitivity_factor
         side = min(bound.k + 1, max(grid.shape))
         _refuse_hopeless(first, factor, bound)
         n_sizes = refuse_too_many(side, *grid.shape)

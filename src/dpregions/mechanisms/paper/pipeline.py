@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from dpregions.choices import Neighbours
 from dpregions.errors import InputError
 from dpregions.geometry.doubled import doubled_array
 from dpregions.mechanisms.paper.bounds import utility_bound
@@ -20,8 +21,9 @@ from dpregions.mechanisms.paper.consistency import (
     inconsistency,
     violations,
 )
-from dpregions.mechanisms.paper.sensitivity import cells_spanned, euler_sensitivity
-from dpregions.privacy.budget import BudgetLike, Neighbours
+from dpregions.mechanisms.paper.sensitivity import cells_spanned
+from dpregions.mechanisms.paper.sensitivity import euler_sensitivity as euler_sensitivity
+from dpregions.privacy.budget import BudgetLike
 from dpregions.privacy.noise import NoiseSource, SystemNoise
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from dpregions.choices import Neighbours
 from dpregions.mechanisms.footprint.mechanism import Footprint
 from dpregions.mechanisms.paper import pipeline as paper
-from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
 from dpregions.planning.exact_data import Answering, EulerAnswers, ExactData
-from dpregions.privacy.budget import Budget, Neighbours
+from dpregions.privacy.budget import Budget
 from dpregions.privacy.noise import NoiseSource
 from dpregions.study.methods.baselines import cell_counts, centroid_points, corner_histograms
 from dpregions.study.methods.trees import adaptive_grid, quadtree
@@ -35,7 +35,7 @@ def run_paper(
     data: ExactData, budget: Budget, neighbours: Neighbours, noise: NoiseSource
 ) -> dict[str, Answering]:
     """Return the paper's steps: noise cut at 0, made consistent, rounded."""
-    sensitivity = euler_sensitivity(data.bound.k, neighbours, *data.grid.shape)
+    sensitivity = paper.euler_sensitivity(data.bound.k, neighbours, *data.grid.shape)
     steps = paper.run(data.counts, epsilon=budget, sensitivity=sensitivity, noise=noise)
     return {
         "diff-priv": EulerAnswers(steps.noisy),
