@@ -1,4 +1,3 @@
 """The paper's pipeline, on plain arrays: the public face of `mechanisms.paper`."""
 
 from dpregions.mechanisms.paper.pipeline import *  # noqa: F403
-from dpregions.mechanisms.paper.pipeline import __all__ as __all__

@@ -29,7 +29,6 @@ from dpregions.errors import (
     InputError,
     InputTypeError,
     InPython,
-    Part,
     PrivacyError,
 )
 from dpregions.intake import columns
@@ -44,6 +43,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
     from pyproj import CRS
+
+    from dpregions.errors import (
+        Part,
+    )
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]

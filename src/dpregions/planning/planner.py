@@ -14,25 +14,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.choices import Neighbours
 from dpregions.lengths import shown_area, shown_length, shown_percent
 from dpregions.planning import arguments as given
 from dpregions.planning.advice import (
     Asked,
-    Progress,
     Recommendation,
     advise,
     part_of,
     with_finer_epsilons,
 )
-from dpregions.planning.arguments import Query, square_grids
-from dpregions.planning.rehearsal import REHEARSED, Outcome, Trial
-from dpregions.privacy.budget import Budget, BudgetLike, PrivacyUnit
+from dpregions.planning.arguments import square_grids
+from dpregions.planning.rehearsal import REHEARSED
+from dpregions.privacy.budget import Budget, PrivacyUnit
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dpregions.choices import Neighbours
     from dpregions.geometry.grid import Grid
+    from dpregions.planning.advice import (
+        Progress,
+    )
+    from dpregions.planning.arguments import Query
+    from dpregions.planning.rehearsal import Outcome, Trial
+    from dpregions.privacy.budget import BudgetLike
 
 __all__ = ["Expectation", "Plan", "Recommendation", "plan", "square_grids"]
 

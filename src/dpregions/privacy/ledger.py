@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from dpregions.choices import Neighbours, Unit
 from dpregions.errors import (
     InputTypeError,
     LedgerError,
@@ -31,9 +30,13 @@ from dpregions.errors import (
 )
 from dpregions.lengths import short_text
 from dpregions.privacy.account_names import account_name, look_alike
-from dpregions.privacy.budget import Budget, BudgetLike, PrivacyUnit
+from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.ledger_file import insert, now, transaction
-from dpregions.privacy.noise import IntArray, NoiseSource
+
+if TYPE_CHECKING:
+    from dpregions.choices import Neighbours, Unit
+    from dpregions.privacy.budget import BudgetLike
+    from dpregions.privacy.noise import IntArray, NoiseSource
 
 Kind = Literal["total", "debit"]
 

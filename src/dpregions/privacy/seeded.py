@@ -6,12 +6,15 @@ takes no seed and never imports it, and whatever is made with it is stamped as n
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from dpregions.privacy.budget import BudgetLike
-from dpregions.privacy.noise import IntArray, scale_for, whole_counts
+from dpregions.privacy.noise import scale_for, whole_counts
+
+if TYPE_CHECKING:
+    from dpregions.privacy.budget import BudgetLike
+    from dpregions.privacy.noise import IntArray
 
 
 class StudyNoise:

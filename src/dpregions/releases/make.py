@@ -14,24 +14,27 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dpregions.choices import Method, Neighbours, Oversize, Unit
 from dpregions.crs import unit_label
 from dpregions.engines.local import count
 from dpregions.errors import Argument, InputError, PrivacyError, SettingWarning
-from dpregions.geometry.grid import Grid, check_grid
+from dpregions.geometry.grid import check_grid
 from dpregions.geometry.outlines import Bound
 from dpregions.intake.arrow import with_schema
 from dpregions.intake.regions import read_outlines
 from dpregions.intake.units import mark_of, protected
-from dpregions.mechanisms.base import Mechanism, Prepared
 from dpregions.mechanisms.known import chosen
-from dpregions.privacy.budget import Budget, BudgetLike, PrivacyUnit
-from dpregions.privacy.noise import NoiseSource, SystemNoise
+from dpregions.privacy.budget import Budget, PrivacyUnit
+from dpregions.privacy.noise import SystemNoise
 from dpregions.releases.published import Release
 from dpregions.releases.statement import refuse_unwritable
 
 if TYPE_CHECKING:
+    from dpregions.choices import Method, Neighbours, Oversize, Unit
+    from dpregions.geometry.grid import Grid
+    from dpregions.mechanisms.base import Mechanism, Prepared
+    from dpregions.privacy.budget import BudgetLike
     from dpregions.privacy.ledger import Ledger
+    from dpregions.privacy.noise import NoiseSource
 
 
 def release(

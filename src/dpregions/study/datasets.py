@@ -13,7 +13,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpregions.choices import FixUnit
 from dpregions.errors import Argument, InputError
 from dpregions.extraction.fixes import regions_from_fixes
 from dpregions.geometry.grid import Grid
@@ -24,6 +23,8 @@ from dpregions.synthetic import CENTRE
 if TYPE_CHECKING:
     import geopandas
     import pandas as pd
+
+    from dpregions.choices import FixUnit
 
 MAX_DIAMETER = "2km"
 COLUMNS = ("user_id", "t", "lon", "lat")

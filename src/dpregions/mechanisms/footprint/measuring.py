@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from dpregions.mechanisms.footprint.levels import MIX, WHOLE, Grouping, Hierarchy, Level
+from dpregions.mechanisms.footprint.levels import MIX, WHOLE, Level
 from dpregions.privacy import law
 from dpregions.privacy.noise import scale_for
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dpregions.mechanisms.footprint.buckets import Alphabet
+    from dpregions.mechanisms.footprint.levels import Grouping, Hierarchy
     from dpregions.privacy.budget import Budget, BudgetLike
     from dpregions.privacy.noise import NoiseSource
 

@@ -18,15 +18,19 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from dpregions.choices import Neighbours, refuse_other
+from dpregions.choices import refuse_other
 from dpregions.errors import PrivacyError
 from dpregions.lengths import whole_number
 from dpregions.mechanisms.paper.sensitivity import cells_spanned, euler_sensitivity
 from dpregions.privacy import law
-from dpregions.privacy.budget import Budget, BudgetLike, PrivacyUnit
+from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.noise import scale_for
+
+if TYPE_CHECKING:
+    from dpregions.choices import Neighbours
+    from dpregions.privacy.budget import BudgetLike
 
 Constants: TypeAlias = Literal["tight", "paper"]
 Step: TypeAlias = Literal["diff-priv", "lin-prog", "round"]

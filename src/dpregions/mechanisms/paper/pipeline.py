@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from dpregions.choices import Neighbours
 from dpregions.errors import InputError
 from dpregions.geometry.doubled import doubled_array
 from dpregions.mechanisms.paper.bounds import utility_bound
@@ -23,11 +22,14 @@ from dpregions.mechanisms.paper.consistency import (
 )
 from dpregions.mechanisms.paper.sensitivity import cells_spanned
 from dpregions.mechanisms.paper.sensitivity import euler_sensitivity as euler_sensitivity
-from dpregions.privacy.budget import BudgetLike
-from dpregions.privacy.noise import NoiseSource, SystemNoise
+from dpregions.privacy.noise import SystemNoise
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from dpregions.choices import Neighbours
+    from dpregions.privacy.budget import BudgetLike
+    from dpregions.privacy.noise import NoiseSource
 
 __all__ = [
     "Inconsistency",

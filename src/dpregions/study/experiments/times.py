@@ -14,7 +14,6 @@ import numpy as np
 
 from dpregions.mechanisms.paper import pipeline as paper
 from dpregions.planning.exact_data import ExactData
-from dpregions.privacy.noise import NoiseSource
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.study import charts
 from dpregions.study.datasets import MAX_DIAMETER
@@ -24,21 +23,26 @@ from dpregions.study.experiments.base import (
     WHERE,
     Experiment,
     Measure,
-    Pictures,
-    Source,
-    Unit,
     datasets_of,
     fine,
     spread,
 )
-from dpregions.study.harness import Row, Trial
 from dpregions.study.methods import EULER
-from dpregions.study.statements import Finding, absent, judged
+from dpregions.study.statements import absent, judged
 from dpregions.study.words import duration, percent, times_as
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
+
+    from dpregions.privacy.noise import NoiseSource
+    from dpregions.study.experiments.base import (
+        Pictures,
+        Source,
+        Unit,
+    )
+    from dpregions.study.harness import Row, Trial
+    from dpregions.study.statements import Finding
 
 PREPARATION = ("read the fixes", "fixes to regions", "Euler")
 """Steps before any noise, done once."""

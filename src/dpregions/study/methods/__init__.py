@@ -7,17 +7,23 @@ mechanism; whoever adds a method adds it here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
-from dpregions.choices import Neighbours
 from dpregions.mechanisms.footprint.mechanism import Footprint
 from dpregions.mechanisms.paper import pipeline as paper
-from dpregions.planning.exact_data import Answering, EulerAnswers, ExactData
-from dpregions.privacy.budget import Budget
-from dpregions.privacy.noise import NoiseSource
+from dpregions.planning.exact_data import EulerAnswers
 from dpregions.study.methods.baselines import cell_counts, centroid_points, corner_histograms
 from dpregions.study.methods.trees import adaptive_grid, quadtree
 
-Method = Callable[[ExactData, Budget, Neighbours, NoiseSource], Mapping[str, Answering]]
+if TYPE_CHECKING:
+    from dpregions.choices import Neighbours
+    from dpregions.planning.exact_data import Answering, ExactData
+    from dpregions.privacy.budget import Budget
+    from dpregions.privacy.noise import NoiseSource
+
+Method: TypeAlias = (
+    "Callable[[ExactData, Budget, Neighbours, NoiseSource], Mapping[str, Answering]]"
+)
 """One run with one draw of noise; what it gave, by name."""
 
 EULER, OURS, ROUND = "euler", "footprint", "round"

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.choices import Neighbours
-from dpregions.geometry.grid import Grid
-from dpregions.planning.exact_data import ExactData
-from dpregions.privacy.budget import Budget, PrivacyUnit
-from dpregions.privacy.noise import NoiseSource
+from dpregions.privacy.budget import PrivacyUnit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from dpregions.choices import Neighbours
+    from dpregions.geometry.grid import Grid
+    from dpregions.planning.exact_data import ExactData
+    from dpregions.privacy.budget import Budget
+    from dpregions.privacy.noise import NoiseSource
 
 
 class CellSums:

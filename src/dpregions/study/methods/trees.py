@@ -19,17 +19,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.choices import Neighbours
 from dpregions.mechanisms.least_squares import tree_fit
-from dpregions.planning.exact_data import ExactData
-from dpregions.privacy.budget import Budget, PrivacyUnit
-from dpregions.privacy.noise import NoiseSource
+from dpregions.privacy.budget import PrivacyUnit
 from dpregions.study.methods.baselines import CellSums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dpregions.choices import Neighbours
     from dpregions.geometry.grid import Grid
+    from dpregions.planning.exact_data import ExactData
+    from dpregions.privacy.budget import Budget
+    from dpregions.privacy.noise import NoiseSource
 
 ALPHA = Fraction(1, 2)
 """AG's share for the first level, of what its two levels have."""
