@@ -52,12 +52,20 @@ def study(
     Example: dpregions study sizes shapes --data DATA --out study_output
     """
     from dpregions.study import runner
+    from dpregions.study.datasets import chosen_datasets
+    from dpregions.study.experiments import chosen_experiments
 
+    choices = runner.choices()
     if show:
-        _show_choices(runner.choices(), as_json)
+        _show_choices(choices, as_json)
         return
-    plan = runner.Plan.of(
-        experiments or [], _names(datasets), data, _names(methods), repetitions, seed
+    plan = runner.Plan(
+        chosen_experiments(experiments or []),
+        chosen_datasets(_names(datasets), data),
+        data,
+        tuple(choices["methods"] if methods is None else _names(methods) or ()),
+        repetitions,
+        seed,
     )
     with progress_bar("study", time_left=True) as progress:
         made = runner.run_study(out, plan, progress=progress)

@@ -29,6 +29,7 @@ from dpregions.errors import (
     InputError,
     InputTypeError,
     InPython,
+    Part,
     PrivacyError,
 )
 from dpregions.intake import columns
@@ -43,10 +44,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
     from pyproj import CRS
-
-    from dpregions.errors import (
-        Part,
-    )
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]

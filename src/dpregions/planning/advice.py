@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpregions.lengths import shown_length, shown_percent
-from dpregions.planning.rehearsal import rehearse
+from dpregions.planning.arguments import Query
+from dpregions.planning.rehearsal import Outcome, Trial, rehearse
 from dpregions.privacy.budget import Budget
 
 if TYPE_CHECKING:
     from dpregions.choices import Neighbours
     from dpregions.geometry.grid import Grid
-    from dpregions.planning.arguments import Query
-    from dpregions.planning.rehearsal import Outcome, Trial
 
 STEP = 1.5
 """Epsilons are rehearsed this close, as a ratio, where one that meets the target is sought."""

@@ -18,13 +18,14 @@ from dpregions.lengths import shown_area, shown_length, shown_percent
 from dpregions.planning import arguments as given
 from dpregions.planning.advice import (
     Asked,
+    Progress,
     Recommendation,
     advise,
     part_of,
     with_finer_epsilons,
 )
-from dpregions.planning.arguments import square_grids
-from dpregions.planning.rehearsal import REHEARSED
+from dpregions.planning.arguments import Query, square_grids
+from dpregions.planning.rehearsal import REHEARSED, Outcome, Trial
 from dpregions.privacy.budget import Budget, PrivacyUnit
 
 if TYPE_CHECKING:
@@ -32,11 +33,6 @@ if TYPE_CHECKING:
 
     from dpregions.choices import Neighbours
     from dpregions.geometry.grid import Grid
-    from dpregions.planning.advice import (
-        Progress,
-    )
-    from dpregions.planning.arguments import Query
-    from dpregions.planning.rehearsal import Outcome, Trial
     from dpregions.privacy.budget import BudgetLike
 
 __all__ = ["Expectation", "Plan", "Recommendation", "plan", "square_grids"]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,10 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpregions.errors import Argument, InputTypeError, PrivacyError
 from dpregions.lengths import whole_number
 from dpregions.memory import n_workers
-from dpregions.privacy.budget import Budget
-
-if TYPE_CHECKING:
-    from dpregions.privacy.budget import BudgetLike
+from dpregions.privacy.budget import Budget, BudgetLike
 
 IntArray: TypeAlias = NDArray[np.int64]
 

@@ -6,15 +6,12 @@ takes no seed and never imports it, and whatever is made with it is stamped as n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from dpregions.privacy.noise import scale_for, whole_counts
-
-if TYPE_CHECKING:
-    from dpregions.privacy.budget import BudgetLike
-    from dpregions.privacy.noise import IntArray
+from dpregions.privacy.budget import BudgetLike
+from dpregions.privacy.noise import IntArray, scale_for, whole_counts
 
 
 class StudyNoise:

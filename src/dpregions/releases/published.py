@@ -7,7 +7,7 @@ mechanism published. It holds nothing exact, and neither type converts into the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -290,5 +290,4 @@ def load(path: Path | str) -> Release:
     >>> dpr.load("city.parquet").count(0, 0, 1, 1)  # doctest: +SKIP
     """
     statement, outcome = file.read(path)
-    said = {part.name: getattr(statement, part.name) for part in fields(statement)}
-    return Release(**said, outcome=outcome)
+    return Release(**vars(statement), outcome=outcome)

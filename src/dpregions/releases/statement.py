@@ -12,18 +12,15 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 from dpregions._version import __version__
-from dpregions.choices import Oversize
+from dpregions.choices import Neighbours, Oversize, Unit
 from dpregions.crs import crs_label, unit_label
 from dpregions.errors import CRSError, ReleaseFileError
 from dpregions.geometry.grid import Grid
 from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.noise import scale_for
-
-if TYPE_CHECKING:
-    from dpregions.choices import Neighbours, Unit
 
 FORMAT, FORMAT_VERSION = "dpregions release", 2
 NOT_RECORDED = "budget not recorded"

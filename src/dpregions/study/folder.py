@@ -16,13 +16,12 @@ from dpregions._version import __version__
 from dpregions.atomic_files import SECRET, replacing
 from dpregions.errors import Argument, InputError
 from dpregions.planning.exact_data import LABEL
-from dpregions.study.datasets import DATASETS, MAX_DIAMETER
+from dpregions.study.datasets import DATASETS, MAX_DIAMETER, DataSet
 from dpregions.study.harness import PLACEMENTS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dpregions.study.datasets import DataSet
     from dpregions.study.experiments.base import Unit
 
 MANIFEST = "study.json"

@@ -15,23 +15,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dpregions.geometry.rectangles import SHARES, rectangles, shape_of
-from dpregions.planning.exact_data import LABEL, EulerAnswers
-from dpregions.planning.workload import (
-    l1_distance,
-    relative_errors,
-)
+from dpregions.planning.exact_data import LABEL, EulerAnswers, ExactData
+from dpregions.planning.workload import l1_distance, relative_errors
 from dpregions.privacy.budget import Budget
 from dpregions.privacy.seeded import StudyNoise
-from dpregions.study.methods import METHODS
+from dpregions.study.methods import METHODS, Method
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
     from dpregions.choices import Neighbours
-    from dpregions.planning.exact_data import Answering, ExactData
+    from dpregions.planning.exact_data import Answering
     from dpregions.privacy.budget import BudgetLike
-    from dpregions.study.methods import Method
 
 Row = dict[str, Any]
 

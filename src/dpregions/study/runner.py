@@ -20,25 +20,15 @@ from typing import TYPE_CHECKING
 
 from dpregions.errors import Argument, InputError
 from dpregions.plots import need_plot
-from dpregions.study.datasets import (
-    DATASETS,
-    chosen_datasets,
-    keep_regions,
-    lacks_regions,
-    refuse_missing,
-)
-from dpregions.study.experiments import EXPERIMENTS, chosen_experiments, findings
-from dpregions.study.experiments.base import READING, Source, Unit, measure
+from dpregions.study.datasets import DATASETS, DataSet, keep_regions, lacks_regions, refuse_missing
+from dpregions.study.experiments import EXPERIMENTS, findings
+from dpregions.study.experiments.base import READING, Experiment, Source, Unit, measure
 from dpregions.study.folder import StudyFolder, study_settings
 from dpregions.study.methods import METHODS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dpregions.study.datasets import (
-        DataSet,
-    )
-    from dpregions.study.experiments.base import Experiment
     from dpregions.study.statements import Finding
 
 CHUNK = 10
@@ -57,26 +47,6 @@ class Plan:
     methods: tuple[str, ...] = tuple(METHODS)
     repetitions: int = 100
     seed: int = 0
-
-    @classmethod
-    def of(
-        cls,
-        experiments: list[str],
-        datasets: list[str] | None,
-        folder: Path | None,
-        methods: list[str] | None,
-        repetitions: int,
-        seed: int,
-    ) -> Plan:
-        """Return a plan by names; of what has none, everything."""
-        return cls(
-            chosen_experiments(experiments),
-            chosen_datasets(datasets, folder),
-            folder,
-            tuple(METHODS if methods is None else methods),
-            repetitions,
-            seed,
-        )
 
     def units(self) -> dict[Unit, None]:
         """Return the units of work, each once, however many experiments share it."""

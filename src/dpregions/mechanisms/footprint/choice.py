@@ -21,7 +21,7 @@ from dpregions.errors import Argument, InputError
 from dpregions.geometry.doubled import SignedTable
 from dpregions.geometry.rectangles import default_sizes, placed
 from dpregions.mechanisms.footprint.bodies import Bodies
-from dpregions.mechanisms.footprint.buckets import LIMIT, Buckets
+from dpregions.mechanisms.footprint.buckets import LIMIT, Alphabet, Buckets
 from dpregions.mechanisms.footprint.expectation import expected_buckets
 from dpregions.mechanisms.footprint.fits import covert_fit
 from dpregions.mechanisms.footprint.levels import WHOLE, Grouping, Hierarchy
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dpregions.geometry.grid import Grid
-    from dpregions.mechanisms.footprint.buckets import Alphabet
     from dpregions.mechanisms.footprint.catalogue import Catalogue
 
 GOOD_ENOUGH = 0.05

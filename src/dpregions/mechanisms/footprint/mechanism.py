@@ -19,11 +19,11 @@ import numpy as np
 
 from dpregions.errors import Argument, PrivacyError
 from dpregions.geometry.grid import size_in_words
-from dpregions.mechanisms.base import Outcome
+from dpregions.mechanisms.base import Columns, Held, Layout, Outcome
 from dpregions.mechanisms.footprint import codec
-from dpregions.mechanisms.footprint.bodies import make_bodies
-from dpregions.mechanisms.footprint.buckets import Buckets, refuse_too_many
-from dpregions.mechanisms.footprint.catalogue import catalogue
+from dpregions.mechanisms.footprint.bodies import Bodies, make_bodies
+from dpregions.mechanisms.footprint.buckets import Alphabet, Buckets, refuse_too_many
+from dpregions.mechanisms.footprint.catalogue import Catalogue, catalogue
 from dpregions.mechanisms.footprint.choice import (
     choose,
     may_measure_shapes,
@@ -32,11 +32,11 @@ from dpregions.mechanisms.footprint.choice import (
 )
 from dpregions.mechanisms.footprint.fits import combine
 from dpregions.mechanisms.footprint.levels import WHOLE, Hierarchy
-from dpregions.mechanisms.footprint.measuring import Measured, measure
+from dpregions.mechanisms.footprint.measuring import Measured, Strategy, measure
 from dpregions.mechanisms.footprint.reading import Reading, half_widths
 from dpregions.mechanisms.footprint.tally import FootprintTally
 from dpregions.memory import BUCKET, COMPONENT, refuse_beyond
-from dpregions.privacy.budget import PrivacyUnit
+from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.noise import scale_for
 
 if TYPE_CHECKING:
@@ -47,12 +47,6 @@ if TYPE_CHECKING:
     from dpregions.geometry.cells import Selection
     from dpregions.geometry.grid import Grid
     from dpregions.geometry.outlines import Bound
-    from dpregions.mechanisms.base import Columns, Held, Layout
-    from dpregions.mechanisms.footprint.bodies import Bodies
-    from dpregions.mechanisms.footprint.buckets import Alphabet
-    from dpregions.mechanisms.footprint.catalogue import Catalogue
-    from dpregions.mechanisms.footprint.measuring import Strategy
-    from dpregions.privacy.budget import Budget
     from dpregions.privacy.noise import NoiseSource
 
 LEAST_TOTAL, MOST_TOTAL = Fraction(1, 50), Fraction(1, 4)

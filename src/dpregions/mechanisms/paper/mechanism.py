@@ -11,8 +11,8 @@ import numpy as np
 from dpregions.errors import GridError, InputError, PrivacyError, ReleaseFileError
 from dpregions.geometry.doubled import SpanCounts
 from dpregions.geometry.grid import size_in_words
-from dpregions.mechanisms.base import Layout, Outcome
-from dpregions.mechanisms.paper.pipeline import NORMS, run
+from dpregions.mechanisms.base import Held, Layout, Outcome
+from dpregions.mechanisms.paper.pipeline import NORMS, Norm, run
 from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
 from dpregions.memory import PAPER, refuse_beyond
 from dpregions.privacy import law
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from dpregions.geometry.cells import Selection
     from dpregions.geometry.grid import Grid
     from dpregions.geometry.outlines import Bound
-    from dpregions.mechanisms.base import Held
-    from dpregions.mechanisms.paper.pipeline import Norm
     from dpregions.privacy.budget import Budget
     from dpregions.privacy.noise import NoiseSource
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from dpregions.choices import Neighbours
 from dpregions.lengths import positive, quotient, whole_number
 from dpregions.privacy.budget import PrivacyUnit
-
-if TYPE_CHECKING:
-    from dpregions.choices import Neighbours
 
 
 def cells_spanned(max_diameter: Fraction | float, cell_size: Fraction | float) -> int:

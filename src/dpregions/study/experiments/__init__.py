@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dpregions.errors import InputError
+from dpregions.study.experiments.base import Experiment
 from dpregions.study.experiments.cells import CELLS
 from dpregions.study.experiments.consistency import CONSISTENCY
 from dpregions.study.experiments.density import DENSITY
@@ -23,7 +24,6 @@ from dpregions.study.experiments.times import TIMES
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dpregions.study.experiments.base import Experiment
     from dpregions.study.statements import Finding
 
 EXPERIMENTS = {

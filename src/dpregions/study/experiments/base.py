@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpregions.privacy.budget import Budget
-from dpregions.study.datasets import Setting, exact_data
-from dpregions.study.harness import Trial
+from dpregions.study.datasets import DataSet, Setting, exact_data
+from dpregions.study.harness import Row, Trial
 from dpregions.study.methods import EULER, METHODS, run_truth
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dpregions.planning.exact_data import ExactData
-    from dpregions.study.datasets import DataSet
-    from dpregions.study.harness import Row
     from dpregions.study.statements import Finding
 
 Pictures = Iterator[tuple[str, "Figure"]]

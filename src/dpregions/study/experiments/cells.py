@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpregions.study import charts
-from dpregions.study.datasets import CABSPOTTING, TDRIVE, Setting
-from dpregions.study.experiments.base import Experiment, datasets_of, varied
+from dpregions.study.datasets import CABSPOTTING, TDRIVE, DataSet, Setting
+from dpregions.study.experiments.base import Experiment, Pictures, Source, datasets_of, varied
 from dpregions.study.experiments.errors import (
     COLUMNS,
     ERRORS,
@@ -15,14 +15,10 @@ from dpregions.study.experiments.errors import (
     in_columns,
     size_errors,
 )
-from dpregions.study.statements import judged
+from dpregions.study.statements import Finding, judged
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from dpregions.study.datasets import DataSet
-    from dpregions.study.experiments.base import Pictures, Source
-    from dpregions.study.statements import Finding
 
 SIDES = (30, 20, 10)
 """Cells a side, A/d."""

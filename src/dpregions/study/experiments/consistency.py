@@ -18,25 +18,20 @@ from dpregions.study.experiments.base import (
     WHERE,
     Experiment,
     Measure,
+    Pictures,
+    Source,
+    Unit,
     datasets_of,
     fine,
 )
-from dpregions.study.harness import implied_histogram
+from dpregions.study.harness import Row, implied_histogram
 from dpregions.study.methods import OURS, ROUND
-from dpregions.study.statements import absent, judged
+from dpregions.study.statements import Finding, absent, judged
 from dpregions.study.words import percent, short
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
-
-    from dpregions.study.experiments.base import (
-        Pictures,
-        Source,
-        Unit,
-    )
-    from dpregions.study.harness import Row
-    from dpregions.study.statements import Finding
 
 KINDS = {
     "C1": "C1 violated, %",

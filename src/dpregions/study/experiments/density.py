@@ -12,22 +12,18 @@ from dpregions.study.experiments.base import (
     WHERE,
     Experiment,
     Measure,
+    Pictures,
+    Source,
+    Unit,
     datasets_of,
     fine,
 )
-from dpregions.study.harness import answers_of_blocks
+from dpregions.study.harness import Row, answers_of_blocks
 from dpregions.study.methods import EULER
 from dpregions.study.words import percent
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from dpregions.study.experiments.base import (
-        Pictures,
-        Source,
-        Unit,
-    )
-    from dpregions.study.harness import Row
 
 
 def maps(source: Source, unit: Unit) -> Iterator[Row]:

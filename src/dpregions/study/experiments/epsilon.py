@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpregions.study import charts
-from dpregions.study.datasets import Setting
-from dpregions.study.experiments.base import Experiment, varied
+from dpregions.study.datasets import DataSet, Setting
+from dpregions.study.experiments.base import Experiment, Pictures, Source, varied
 from dpregions.study.experiments.errors import (
     COLUMNS,
     ERRORS,
@@ -19,9 +19,6 @@ from dpregions.study.experiments.errors import (
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from dpregions.study.datasets import DataSet
-    from dpregions.study.experiments.base import Pictures, Source
 
 EPSILONS = (0.1, 0.4, 0.7, 1.0)
 

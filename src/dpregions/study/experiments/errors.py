@@ -12,17 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from dpregions.geometry.rectangles import placed, shapes_of_area
 from dpregions.study import charts
-from dpregions.study.experiments.base import SPREAD, WHERE, Measure, spread
-from dpregions.study.harness import PLACEMENTS, Question, sized_questions
+from dpregions.study.experiments.base import SPREAD, WHERE, Measure, Source, Unit, spread
+from dpregions.study.harness import PLACEMENTS, Question, Row, sized_questions
 from dpregions.study.methods import BASELINES, EULER, OURS, ROUND
 from dpregions.study.words import percent, times_as
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
-
-    from dpregions.study.experiments.base import Source, Unit
-    from dpregions.study.harness import Row
 
 SMALL = tuple(percent / 100 for percent in range(1, 11))
 LARGE = tuple(percent / 100 for percent in range(10, 101, 10))

@@ -13,24 +13,20 @@ from typing import TYPE_CHECKING
 from dpregions import synthetic
 from dpregions.atomic_files import SECRET, replacing
 from dpregions.study import charts
-from dpregions.study.datasets import DATASETS, MAX_DIAMETER
+from dpregions.study.datasets import DATASETS, MAX_DIAMETER, DataSet
 from dpregions.study.experiments.base import (
     READING,
     Experiment,
     Measure,
+    Pictures,
+    Source,
+    Unit,
     main,
 )
+from dpregions.study.harness import Row
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from dpregions.study.datasets import DataSet
-    from dpregions.study.experiments.base import (
-        Pictures,
-        Source,
-        Unit,
-    )
-    from dpregions.study.harness import Row
 
 EXAMPLE_K = 400
 """Fixes that make the region of the made-up user who is shown."""

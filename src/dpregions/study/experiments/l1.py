@@ -9,6 +9,8 @@ from dpregions.study.experiments.base import (
     SPREAD,
     WHERE,
     Experiment,
+    Pictures,
+    Source,
     datasets_of,
     fine,
     spread,
@@ -18,11 +20,6 @@ from dpregions.study.methods import EULER
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from dpregions.study.experiments.base import (
-        Pictures,
-        Source,
-    )
 
 
 def _summary(raw: pd.DataFrame) -> pd.DataFrame:

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpregions.study import charts
-from dpregions.study.experiments.base import Experiment, datasets_of, main
+from dpregions.study.experiments.base import Experiment, Pictures, Source, datasets_of, main
 from dpregions.study.experiments.errors import COLUMNS, ERRORS, error_rows, in_columns
 from dpregions.study.methods import OURS, ROUND
 from dpregions.study.words import percent
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from dpregions.study.experiments.base import Pictures, Source
 
 
 def _summary(raw: pd.DataFrame) -> pd.DataFrame:

@@ -5,19 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpregions.study import charts
-from dpregions.study.datasets import CABSPOTTING, Setting
-from dpregions.study.experiments.base import FINE, Experiment, datasets_of
+from dpregions.study.datasets import CABSPOTTING, DataSet, Setting
+from dpregions.study.experiments.base import FINE, Experiment, Pictures, Source, datasets_of
 from dpregions.study.experiments.errors import COLUMNS, ERRORS, against, in_columns, size_errors
 from dpregions.study.methods import ROUND
-from dpregions.study.statements import absent, judged
+from dpregions.study.statements import Finding, absent, judged
 from dpregions.study.words import percent
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from dpregions.study.datasets import DataSet
-    from dpregions.study.experiments.base import Pictures, Source
-    from dpregions.study.statements import Finding
 
 SMALL_LIMIT, LARGE_LIMIT, CAB_LIMIT = 20.0, 10.0, 10.0
 """Errors in percent that the paper prints; "very low" is read as below 10 %."""

@@ -23,12 +23,16 @@ from dpregions.study.experiments.base import (
     WHERE,
     Experiment,
     Measure,
+    Pictures,
+    Source,
+    Unit,
     datasets_of,
     fine,
     spread,
 )
+from dpregions.study.harness import Row, Trial
 from dpregions.study.methods import EULER
-from dpregions.study.statements import absent, judged
+from dpregions.study.statements import Finding, absent, judged
 from dpregions.study.words import duration, percent, times_as
 
 if TYPE_CHECKING:
@@ -36,13 +40,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dpregions.privacy.noise import NoiseSource
-    from dpregions.study.experiments.base import (
-        Pictures,
-        Source,
-        Unit,
-    )
-    from dpregions.study.harness import Row, Trial
-    from dpregions.study.statements import Finding
 
 PREPARATION = ("read the fixes", "fixes to regions", "Euler")
 """Steps before any noise, done once."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.privacy.budget import PrivacyUnit
+from dpregions.privacy.budget import Budget, PrivacyUnit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from dpregions.choices import Neighbours
     from dpregions.geometry.grid import Grid
     from dpregions.planning.exact_data import ExactData
-    from dpregions.privacy.budget import Budget
     from dpregions.privacy.noise import NoiseSource
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.mechanisms.least_squares import tree_fit
-from dpregions.privacy.budget import PrivacyUnit
+from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.study.methods.baselines import CellSums
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from dpregions.choices import Neighbours
     from dpregions.geometry.grid import Grid
     from dpregions.planning.exact_data import ExactData
-    from dpregions.privacy.budget import Budget
     from dpregions.privacy.noise import NoiseSource
 
 ALPHA = Fraction(1, 2)
