@@ -13,9 +13,8 @@ if TYPE_CHECKING:
     from dpregions.extraction.fixes import regions_from_fixes
     from dpregions.geometry.grid import Grid
     from dpregions.intake.sources.opening import open_regions
-    from dpregions.releases.file import load
     from dpregions.releases.make import release
-    from dpregions.releases.published import Release
+    from dpregions.releases.published import Release, load
 
 __all__ = [
     "EulerHistogram",
@@ -37,7 +36,7 @@ __getattr__, __dir__ = lazily(
         "EulerHistogram": "euler",
         "Grid": "geometry.grid",
         "Release": "releases.published",
-        "load": "releases.file",
+        "load": "releases.published",
         "open_regions": "intake.sources.opening",
         "regions_from_fixes": "extraction.fixes",
         "release": "releases.make",

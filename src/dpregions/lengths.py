@@ -12,10 +12,10 @@ import re
 import sys
 from decimal import Decimal
 from fractions import Fraction
-from numbers import Real
+from numbers import Integral, Rational, Real
 from typing import TYPE_CHECKING
 
-from dpregions.errors import Argument, CRSError, InputError, InputTypeError
+from dpregions.errors import Argument, CRSError, InputError, InputTypeError, PrivacyError
 
 if TYPE_CHECKING:
     from pyproj import CRS
@@ -42,12 +42,42 @@ _TEXT = re.compile(
 # kilometre: nobody means it. No promise depends on this number, see `quotient`.
 _FLOAT_ERROR = Fraction(1, 10**12)
 
+# Numbers further out than this have no use, and their floats have no inverse.
+_SMALLEST = Fraction(1, 10**300)
+
 
 def exact(value: Real | Fraction | float) -> Fraction:
     """Return a finite number as the fraction its shortest decimal form denotes."""
     if isinstance(value, Fraction | int):
         return Fraction(value)
     return Fraction(repr(float(value)))
+
+
+def positive(value: object, name: str) -> Fraction:
+    """Return a number above 0 as the fraction it is written as; refuse everything else."""
+    argument = Argument(name)
+    if value is None:
+        raise PrivacyError(argument, " is missing: give a number greater than 0.")
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        raise PrivacyError(
+            argument,
+            f" must be a number greater than 0, got {value!r} of type {type(value).__name__}.",
+        )
+    if not isinstance(value, Rational) and not math.isfinite(value):
+        raise PrivacyError(argument, f" must be finite, got {value!r}: give a number above 0.")
+    number = Fraction(value) if isinstance(value, Decimal) else exact(value)
+    if number <= 0:
+        raise PrivacyError(argument, f" must be greater than 0, got {short_text(number)}.")
+    if not _SMALLEST <= number <= 1 / _SMALLEST:
+        raise PrivacyError(argument, " must lie between 1e-300 and 1e300.")
+    return number
+
+
+def whole_number(value: int, name: str) -> int:
+    """Return a whole number of 1 or more as an int; refuse everything else."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise PrivacyError(Argument(name), f" must be a whole number of 1 or more, got {value!r}.")
+    return int(value)
 
 
 def quotient(length: Fraction, other: Fraction) -> Fraction:

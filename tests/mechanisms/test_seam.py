@@ -28,7 +28,7 @@ from dpregions.mechanisms.base import Columns, Entries, Held, Layout, Outcome
 from dpregions.mechanisms.footprint.mechanism import Footprint
 from dpregions.mechanisms.known import MECHANISMS
 from dpregions.mechanisms.paper.mechanism import Paper
-from dpregions.privacy.budget import Budget, sensitivity_factor
+from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.law import variance
 from dpregions.privacy.noise import scale_for
 from dpregions.privacy.seeded import StudyNoise
@@ -56,7 +56,9 @@ class Flat:
 
     def prepare(self, grid, bound, budget, neighbours):
         side = min(bound.k + 1, max(grid.shape))
-        return PreparedFlat(grid, side, budget, sensitivity_factor(neighbours), self.note)
+        return PreparedFlat(
+            grid, side, budget, PrivacyUnit(neighbours).sensitivity_factor, self.note
+        )
 
     @classmethod
     def layout(cls, *, covert):

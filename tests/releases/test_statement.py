@@ -12,7 +12,7 @@ from pyproj import CRS
 import dpregions as dpr
 from dpregions.errors import CRSError, ReleaseFileError
 from dpregions.releases import file as release_file
-from dpregions.releases.columns import release_of, values_of
+from dpregions.releases.columns import outcome_of, values_of
 from dpregions.releases.statement import canonical, parse_statement
 from support.release_files import GRID, forged, made
 
@@ -209,7 +209,7 @@ def test_another_librarys_words_are_never_passed_on(good, monkeypatch):
     def fails(*_):
         raise RuntimeError(f"{CLEARS} canary")
 
-    monkeypatch.setattr(release_file, "release_of", fails)
+    monkeypatch.setattr(release_file, "outcome_of", fails)
     with pytest.raises(ReleaseFileError, match=r"damaged \(it ends in RuntimeError\)") as caught:
         dpr.load(good[1])
     assert_harmless(caught.value)
@@ -234,20 +234,20 @@ def test_a_paper_release_that_cannot_be_is_refused(change, tmp_path):
     fields = json.loads(canonical(change(release.stated())))
     values = dataclasses.replace(values_of(release), options=fields["mechanism"])
     with pytest.raises(ReleaseFileError), release_file._refusing(tmp_path):
-        release_of(parse_statement(fields), values)
+        outcome_of(parse_statement(fields), values)
 
 
 def test_shares_out_of_proportion_to_the_strategy_are_refused():
     grid = dpr.Grid(0, 0, 1, n_rows=10, n_cols=10, crs="EPSG:32632")
     release = made(grid, 9000, max_diameter=1, epsilon=0.1)
     fields = release.stated()
-    release_of(parse_statement(fields), values_of(release))
+    outcome_of(parse_statement(fields), values_of(release))
     assert len(fields["spending"]) > 2
     for place, change in ((1, Fraction(1, 1000)), (2, -Fraction(1, 1000))):
         share = fields["spending"][place]
         share["epsilon"] = str(Fraction(share["epsilon"]) + change)
     with pytest.raises(ReleaseFileError, match="not in proportion"):
-        release_of(parse_statement(fields), values_of(release))
+        outcome_of(parse_statement(fields), values_of(release))
 
 
 def test_a_newer_format_asks_for_an_upgrade(good, tmp_path):

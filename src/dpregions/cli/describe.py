@@ -26,7 +26,7 @@ def describe(
 
     Example: dpregions describe city.parquet
     """
-    from dpregions.releases.file import load
+    from dpregions.releases.published import load
 
     release = load(file)
     sha256 = hashlib.sha256(file.read_bytes()).hexdigest()

@@ -48,7 +48,7 @@ def export(
     if out.exists() and not overwrite:
         raise InputError(f"{out} exists: choose another name, or give --overwrite")
     from dpregions.io import exports
-    from dpregions.releases.file import load
+    from dpregions.releases.published import load
 
     loaded = load(release)
     exported = exports.export(loaded, out, what)

@@ -66,13 +66,12 @@ def plan(
     Example: dpregions plan --side 20km --cell 500m,1km,2km --max-diameter 2km
     --epsilon 0.1,0.5,1 --regions 10000 --query 2km,5km --target 5%
     """
-    from dpregions.planning.planner import QUERIES
-    from dpregions.planning.planner import plan as make_plan
+    from dpregions.planning import planner
 
     if plot is not None:
         _refuse_plot(plot)
     grids = _grids(grid, around, side, cell)
-    sizes = QUERIES if query is None else _split(query, "--query")
+    sizes = planner.QUERIES if query is None else _split(query, "--query")
     public: dict[str, Any] = {
         "max_diameter": read_length(max_diameter),
         "n_regions": regions.replace(",", ""),
@@ -83,11 +82,11 @@ def plan(
         "neighbours": neighbours,
     }
     with notes(), progress_bar("rehearsing") as progress:
-        made = make_plan(grids, **public, progress=progress)
+        made = planner.plan(grids, **public, progress=progress)
     if plot is not None:
-        from dpregions.plots.plan import draw_plan
+        from dpregions.plots import plan as picture
 
-        draw_plan(made, plot)
+        picture.draw_plan(made, plot)
     if as_json:
         typer.echo(json.dumps(made.as_dict() | ({"plot": str(plot)} if plot else {})))
         return
@@ -98,17 +97,17 @@ def plan(
 
 def _refuse_plot(path: Path) -> None:
     """Complain about the picture before the work, not after it."""
-    from dpregions.plots.plan import need_matplotlib
+    from dpregions.plots import plan as picture
 
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise InputError(f"--plot {path}: give a file in a folder that exists")
-    need_matplotlib(path)
+    picture.need_matplotlib(path)
 
 
 def _grids(grid: Path | None, around: str | None, side: str | None, cell: str | None) -> list[Grid]:
     """Return the grids that the options describe, one a cell size."""
     from dpregions.geometry.grid import Grid
-    from dpregions.planning.arguments import square_grids
+    from dpregions.planning import planner
 
     if grid is not None:
         return [read_grid(grid, around, side, cell)]
@@ -116,7 +115,7 @@ def _grids(grid: Path | None, around: str | None, side: str | None, cell: str | 
         raise InputError("give the public area by --side 20km --cell 500m,1km, or by --grid FILE")
     sizes = [read_length(text) for text in _split(cell, "--cell")]
     length = read_length(side)
-    found = square_grids(length, sizes)
+    found = planner.square_grids(length, sizes)
     say_area(side, found)
     if around is None:
         return found

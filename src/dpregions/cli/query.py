@@ -76,7 +76,7 @@ def query(
 
     Example: dpregions query city.parquet --polygons districts.gpkg -o counts.gpkg
     """
-    from dpregions.releases.file import load
+    from dpregions.releases.published import load
 
     _refuse_options(bounds or [])
     ways = [bool(bounds), rectangles is not None, polygons is not None]

@@ -162,10 +162,9 @@ def _publish(
     """Return the release, once it is saved, where that is, and its file's SHA-256."""
     from dpregions.intake.sources.opening import open_regions
     from dpregions.privacy.ledger import Ledger
-    from dpregions.releases.make import Terms
-    from dpregions.releases.make import release as make
+    from dpregions.releases import make
 
-    Terms(grid=area, **terms)  # refuses what it can before the source is opened
+    make.Terms(grid=area, **terms)  # refuses what it can before the source is opened
     book = None if ledger is None else Ledger(ledger)
     paid = {name: asked[name] for name in ("user_id", "unit")}
     paid |= {"ledger": book, "dataset": dataset}
@@ -178,7 +177,7 @@ def _publish(
         with open_regions(source, progress=progress, **asked) as regions:
             if regions.note is not None:
                 say(in_options(regions.note))
-            made = make(regions, area, **terms, **paid)
+            made = make.release(regions, area, **terms, **paid)
         stage("saving")
         return made, *save(made)
 

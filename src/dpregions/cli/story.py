@@ -67,7 +67,7 @@ def run(
     from dpregions.euler import EulerHistogram
     from dpregions.plots.demo_story import draw_story
     from dpregions.plots.double_counting import draw_double_counting
-    from dpregions.releases.file import load
+    from dpregions.releases.published import load
 
     def do(sentence: str, *command: str | Path) -> None:
         words = [str(word) for word in command]

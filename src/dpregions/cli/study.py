@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpregions.cli.options import AsJson, progress_bar
 from dpregions.errors import InputError
+
+if TYPE_CHECKING:
+    from dpregions.study.runner import Made
 
 
 def study(
@@ -48,24 +51,24 @@ def study(
 
     Example: dpregions study sizes shapes --data DATA --out study_output
     """
+    from dpregions.study import runner
     from dpregions.study.datasets import chosen_datasets
     from dpregions.study.experiments import chosen_experiments
-    from dpregions.study.methods import METHODS
-    from dpregions.study.runner import Plan, run_study
 
+    choices = runner.choices()
     if show:
-        _show_choices(as_json)
+        _show_choices(choices, as_json)
         return
-    plan = Plan(
+    plan = runner.Plan(
         chosen_experiments(experiments or []),
         chosen_datasets(_names(datasets), data),
         data,
-        tuple(METHODS) if methods is None else tuple(_names(methods) or ()),
+        tuple(choices["methods"] if methods is None else _names(methods) or ()),
         repetitions,
         seed,
     )
     with progress_bar("study", time_left=True) as progress:
-        made = run_study(out, plan, progress=progress)
+        made = runner.run_study(out, plan, progress=progress)
     _print_result(made, as_json)
 
 
@@ -78,33 +81,19 @@ def _names(text: str | None) -> list[str] | None:
     return [name for name in names if name]
 
 
-def _choices() -> dict[str, dict[str, str]]:
-    from dpregions.study.datasets import DATASETS
-    from dpregions.study.experiments import EXPERIMENTS
-    from dpregions.study.methods import METHODS
-
-    return {
-        "experiments": {name: made.title for name, made in EXPERIMENTS.items()},
-        "methods": dict.fromkeys(METHODS, ""),
-        "datasets": {name: data.source or data.title for name, data in DATASETS.items()},
-    }
-
-
-def _show_choices(as_json: bool) -> None:
+def _show_choices(choices: dict[str, dict[str, str]], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(_choices()))
+        typer.echo(json.dumps(choices))
         return
-    for kind, members in _choices().items():
+    for kind, members in choices.items():
         typer.echo(f"{kind}:")
         for name, title in members.items():
             typer.echo(f"  {name:<16} {title}".rstrip())
 
 
-def _print_result(made: object, as_json: bool) -> None:
+def _print_result(made: Made, as_json: bool) -> None:
     from dpregions.planning.exact_data import ExactData
-    from dpregions.study.runner import Made
 
-    assert isinstance(made, Made)
     if as_json:
         facts = {
             "label": ExactData.label,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from dpregions.choices import FixUnit as FixUnit
+from dpregions.choices import FixUnit
 from dpregions.crs import crs_label, on_the_globe, read_crs, same_crs
 from dpregions.errors import (
     Argument,

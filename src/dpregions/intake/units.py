@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dpregions.choices import Unit
 from dpregions.errors import Argument, InputError, PrivacyError
 from dpregions.intake.ids import EACH_ROW, IdColumns, one_column
 from dpregions.privacy.budget import PrivacyUnit

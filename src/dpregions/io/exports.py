@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from dpregions.atomic_files import PUBLIC, replacing
-from dpregions.choices import Kind
-from dpregions.choices import What as What
+from dpregions.choices import Kind, What
 from dpregions.crs import crs_label
 from dpregions.errors import (
     Argument,
@@ -29,7 +28,6 @@ from dpregions.errors import (
     MissingExtraError,
     OutputError,
 )
-from dpregions.releases.display import components_frame
 from dpregions.releases.published import Release
 
 if TYPE_CHECKING:
@@ -167,7 +165,7 @@ def _layers(release: Release, what: What) -> dict[str, geopandas.GeoDataFrame]:
     if what == "regions":
         return {"regions": release.to_regions()}
     kinds: tuple[Kind, ...] = get_args(Kind) if what == "components" else (what,)
-    return {kind: components_frame(release, kind) for kind in kinds}
+    return {kind: release.to_geodataframe(kind) for kind in kinds}
 
 
 def _write_geopackage(release: Release, what: What, path: Path) -> None:

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     import geopandas
     from numpy.typing import NDArray
 
+    from dpregions.choices import Neighbours
     from dpregions.geometry.cells import Selection
     from dpregions.geometry.grid import Grid
     from dpregions.geometry.outlines import Bound, Outlines
-    from dpregions.privacy.budget import Budget, Neighbours
+    from dpregions.privacy.budget import Budget
     from dpregions.privacy.noise import NoiseSource
     from dpregions.releases.statement import Statement
 

@@ -25,7 +25,7 @@ from dpregions.planning.advice import (
 )
 from dpregions.planning.arguments import square_grids
 from dpregions.planning.rehearsal import REHEARSED
-from dpregions.privacy.budget import PrivacyUnit, warn_large
+from dpregions.privacy.budget import Budget, PrivacyUnit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -186,7 +186,7 @@ def plan(
     PrivacyUnit(neighbours)  # which refuses an unknown one
     bound = given.read_bound(max_diameter, asked.grids)
     budgets = given.read_epsilons(epsilons)
-    warn_large(budgets, stacklevel=2)
+    Budget.warn_large(budgets, stacklevel=2)
     sizes = given.read_queries(queries, asked.grids)
     aim = None if target is None else given.read_target(target)
     # The search for a recommendation takes about as long again as the table.

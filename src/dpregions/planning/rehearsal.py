@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpregions import synthetic
+from dpregions.choices import Neighbours
 from dpregions.errors import PrivacyError
 from dpregions.geometry.outlines import Bound, Outlines
 from dpregions.geometry.rectangles import Rectangles

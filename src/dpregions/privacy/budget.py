@@ -7,30 +7,18 @@ not an option of these. Nothing here reads regions, a grid or a file.
 from __future__ import annotations
 
 import math
-import operator
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from numbers import Rational, Real
-from typing import TypeAlias, get_args
+from typing import ClassVar, TypeAlias
 
-import numpy as np
-
-from dpregions.choices import Neighbours as Neighbours
-from dpregions.choices import Unit as Unit
+from dpregions.choices import Neighbours, Unit, refuse_other
 from dpregions.errors import Argument, PrivacyError, SettingWarning
-from dpregions.lengths import exact, short_text
+from dpregions.lengths import positive, short_text
 
 BudgetLike: TypeAlias = "Budget | Fraction | Decimal | float"
-
-NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
-UNITS: tuple[Unit, ...] = get_args(Unit)
-
-
-# Numbers further out than this have no use, and their floats have no inverse.
-_SMALLEST = Fraction(1, 10**300)
 
 LARGE_EPSILON = 20
 """Above this an epsilon protects next to nothing, and a warning says so.
@@ -39,10 +27,6 @@ exp(20) is 485 million: the odds of a guess about one person may grow that many 
 out of a whole population to even. Noise changes a count that gets all of it once in 240 million
 times.
 """
-
-# An epsilon beyond these could be paid for, and its shares then not be written or read back.
-MOST_DIGITS = 700
-MOST_GIVEN_DIGITS = 350
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -60,11 +44,15 @@ class Budget:
     (Budget(epsilon=1/30), Budget(epsilon=1/15))
     """
 
+    # An epsilon beyond these could be paid for, and its shares then not be written or read back.
+    MOST_DIGITS: ClassVar[int] = 700
+    MOST_GIVEN_DIGITS: ClassVar[int] = 350
+
     epsilon: Fraction
 
     def __init__(self, epsilon: BudgetLike) -> None:
         held = epsilon.epsilon if isinstance(epsilon, Budget) else positive(epsilon, "epsilon")
-        _refuse_longer(held, MOST_DIGITS)
+        _refuse_longer(held, self.MOST_DIGITS)
         object.__setattr__(self, "epsilon", held)
 
     def __float__(self) -> float:
@@ -78,7 +66,7 @@ class Budget:
 
     def refuse_long(self) -> None:
         """Refuse an epsilon of so many digits that its shares might have too many."""
-        _refuse_longer(self.epsilon, MOST_GIVEN_DIGITS)
+        _refuse_longer(self.epsilon, self.MOST_GIVEN_DIGITS)
 
     def split(self, *weights: Fraction | Decimal | float) -> tuple[Budget, ...]:
         """Return one share for each weight, in proportion; the shares sum to this budget exactly.
@@ -94,20 +82,20 @@ class Budget:
         parts = [positive(weight, "weights") for weight in weights]
         return tuple(Budget(self.epsilon * part / sum(parts)) for part in parts)
 
-
-def warn_large(budgets: Iterable[Budget], stacklevel: int) -> None:
-    """Warn of epsilons that protect next to nothing."""
-    if large := [str(budget) for budget in budgets if budget.epsilon > LARGE_EPSILON]:
-        warnings.warn(
-            SettingWarning(
-                f"epsilon {', '.join(large)} protects next to nothing: above {LARGE_EPSILON}, the "
-                f"odds of a guess about one person may grow more than "
-                f"{math.exp(LARGE_EPSILON) / 1e6:.0f} million times. Choose a smaller one, such as "
-                f"1",
-                argument="epsilon",
-            ),
-            stacklevel=stacklevel + 1,
-        )
+    @staticmethod
+    def warn_large(budgets: Iterable[Budget], stacklevel: int) -> None:
+        """Warn of epsilons that protect next to nothing."""
+        if large := [str(budget) for budget in budgets if budget.epsilon > LARGE_EPSILON]:
+            warnings.warn(
+                SettingWarning(
+                    f"epsilon {', '.join(large)} protects next to nothing: above {LARGE_EPSILON}, "
+                    f"the odds of a guess about one person may grow more than "
+                    f"{math.exp(LARGE_EPSILON) / 1e6:.0f} million times. Choose a smaller one, "
+                    f"such as 1",
+                    argument="epsilon",
+                ),
+                stacklevel=stacklevel + 1,
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +115,13 @@ class PrivacyUnit:
     unit: Unit = "user"
 
     def __post_init__(self) -> None:
-        one_of(self.neighbours, NEIGHBOURS, "neighbours")
-        one_of(self.unit, UNITS, "unit")
+        refuse_other(self.neighbours, Neighbours, "neighbours")
+        refuse_other(self.unit, Unit, "unit")
 
     @property
     def sensitivity_factor(self) -> int:
         """How many regions differ between two neighbours: 1, or 2 under replace-one."""
-        return sensitivity_factor(self.neighbours)
+        return 2 if self.neighbours == "replace-one" else 1
 
     def describe(self) -> str:
         """Return the relation in plain words."""
@@ -151,50 +139,6 @@ class PrivacyUnit:
             f"With {change}, every possible result is as likely as before, up to a factor "
             f"exp(epsilon) ({self.neighbours}, unit = {self.unit}). {who}"
         )
-
-
-def sensitivity_factor(neighbours: Neighbours) -> int:
-    """Return how many regions differ between two neighbouring datasets."""
-    one_of(neighbours, NEIGHBOURS, "neighbours")
-    return 2 if neighbours == "replace-one" else 1
-
-
-def whole_number(value: int, name: str) -> int:
-    """Return a whole number of 1 or more as an int; refuse everything else."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = 0
-    if number < 1 or isinstance(value, bool | np.bool_):
-        raise PrivacyError(Argument(name), f" must be a whole number of 1 or more, got {value!r}.")
-    return number
-
-
-def one_of(value: str, options: tuple[str, ...], name: str) -> None:
-    """Refuse a value that is none of the options, and name them."""
-    if value not in options:
-        quoted = " or ".join(repr(option) for option in options)
-        raise PrivacyError(Argument(name), f" must be {quoted}, got {value!r}.")
-
-
-def positive(value: object, name: str) -> Fraction:
-    """Return a number above 0 as the fraction it is written as; refuse everything else."""
-    argument = Argument(name)
-    if value is None:
-        raise PrivacyError(argument, " is missing: give a number greater than 0.")
-    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
-        raise PrivacyError(
-            argument,
-            f" must be a number greater than 0, got {value!r} of type {type(value).__name__}.",
-        )
-    if not isinstance(value, Rational) and not math.isfinite(value):
-        raise PrivacyError(argument, f" must be finite, got {value!r}: give a number above 0.")
-    number = Fraction(value) if isinstance(value, Decimal) else exact(value)
-    if number <= 0:
-        raise PrivacyError(argument, f" must be greater than 0, got {short_text(number)}.")
-    if not _SMALLEST <= number <= 1 / _SMALLEST:
-        raise PrivacyError(argument, " must lie between 1e-300 and 1e300.")
-    return number
 
 
 def _refuse_longer(epsilon: Fraction, digits: int) -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from dpregions.errors import (
     InputTypeError,
@@ -30,16 +30,13 @@ from dpregions.errors import (
 )
 from dpregions.lengths import short_text
 from dpregions.privacy.account_names import account_name, look_alike
-from dpregions.privacy.budget import (
-    MOST_GIVEN_DIGITS,
-    Budget,
-    BudgetLike,
-    Neighbours,
-    PrivacyUnit,
-    Unit,
-)
+from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.ledger_file import insert, now, transaction
-from dpregions.privacy.noise import IntArray, NoiseSource
+
+if TYPE_CHECKING:
+    from dpregions.choices import Neighbours, Unit
+    from dpregions.privacy.budget import BudgetLike
+    from dpregions.privacy.noise import IntArray, NoiseSource
 
 Kind = Literal["total", "debit"]
 
@@ -47,7 +44,7 @@ MOST_SUM_DIGITS = 3000
 """Digits that a sum of debits may have. Odd fractions have denominators that multiply, and the
 ledger is to add up and print what it holds, exactly, for good."""
 
-_DIGITS = rf"[0-9]{{1,{MOST_GIVEN_DIGITS}}}"
+_DIGITS = rf"[0-9]{{1,{Budget.MOST_GIVEN_DIGITS}}}"
 _FRACTION = re.compile(rf"{_DIGITS}(/{_DIGITS})?")
 _ENTRY = re.compile(r"(?P<ledger>[0-9a-f]{16})/(?P<dataset>[^/]+)/(?P<number>[1-9][0-9]*)")
 
@@ -228,6 +225,46 @@ class Ledger:
         with transaction(self.path) as db:
             return [self._account(db, name) for name in _names(db)]
 
+    @contextmanager
+    def paying(
+        self,
+        noise: NoiseSource,
+        dataset: str,
+        budget: Budget,
+        promise: PrivacyUnit,
+        what: str,
+    ) -> Iterator[MeteredNoise]:
+        """Give noise that this ledger pays for, to make one release with.
+
+        What fails before the first draw costs nothing; what fails after it leaves the debit
+        standing, and the error says so.
+        """
+        self.check(dataset, budget, promise)  # the debit decides; this saves a long wait for it
+        metered = MeteredNoise(noise, budget, partial(self.debit, dataset, budget, promise, what))
+        try:
+            yield metered
+        except BaseException as error:
+            if metered.entry is not None:
+                error.add_note(
+                    f"epsilon {budget} was debited before this and stays spent, as noise was "
+                    f"drawn: ledger entry {metered.entry}"
+                )
+            raise
+        if metered.entry is None:
+            return
+        try:
+            self.mark_released(metered.entry)
+        except (LedgerError, LedgerUnavailableError) as error:
+            # What was paid for is handed over in any case, also where warnings are errors.
+            with warnings.catch_warnings():
+                warnings.simplefilter("always", LedgerWarning)
+                warnings.warn(
+                    "the release is made and paid for, but its ledger will say interrupted: "
+                    f"{error}",
+                    LedgerWarning,
+                    stacklevel=4,
+                )
+
     def _refuse_taken(self, db: sqlite3.Connection, name: str) -> None:
         """Refuse the name of an account, and one that people would take for it."""
         for other in _names(db):
@@ -299,46 +336,6 @@ class MeteredNoise:
             self.entry = self._debit()
         self._left -= share.epsilon
         return self._noise.add(values, epsilon=share, sensitivity=sensitivity)
-
-
-@contextmanager
-def paid_noise(
-    noise: NoiseSource,
-    ledger: Ledger,
-    dataset: str,
-    budget: Budget,
-    promise: PrivacyUnit,
-    what: str,
-) -> Iterator[MeteredNoise]:
-    """Give noise that a ledger pays for, to make one release with.
-
-    What fails before the first draw costs nothing; what fails after it leaves the debit
-    standing, and the error says so.
-    """
-    ledger.check(dataset, budget, promise)  # the debit decides; this saves a long wait for it
-    metered = MeteredNoise(noise, budget, partial(ledger.debit, dataset, budget, promise, what))
-    try:
-        yield metered
-    except BaseException as error:
-        if metered.entry is not None:
-            error.add_note(
-                f"epsilon {budget} was debited before this and stays spent, as noise was drawn: "
-                f"ledger entry {metered.entry}"
-            )
-        raise
-    if metered.entry is None:
-        return
-    try:
-        ledger.mark_released(metered.entry)
-    except (LedgerError, LedgerUnavailableError) as error:
-        # What was paid for is handed over in any case, also where warnings are errors.
-        with warnings.catch_warnings():
-            warnings.simplefilter("always", LedgerWarning)
-            warnings.warn(
-                f"the release is made and paid for, but its ledger will say interrupted: {error}",
-                LedgerWarning,
-                stacklevel=4,
-            )
 
 
 def _refuse(account: Account, budget: Budget, promise: PrivacyUnit) -> None:

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpregions.errors import Argument, InputTypeError, PrivacyError
+from dpregions.lengths import whole_number
 from dpregions.memory import n_workers
-from dpregions.privacy.budget import Budget, BudgetLike, whole_number
+from dpregions.privacy.budget import Budget, BudgetLike
 
 IntArray: TypeAlias = NDArray[np.int64]
 

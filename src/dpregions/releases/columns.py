@@ -1,4 +1,4 @@
-"""What a release file holds, as plain arrays: release -> columns -> release.
+"""What a release file holds, as plain arrays: what a release holds -> columns -> its outcome.
 
 Owns the checks that every release passes, whatever its mechanism; the mechanism checks its own
 columns. It knows nothing of Parquet.
@@ -7,19 +7,21 @@ columns. It knows nothing of Parquet.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpregions.errors import InputError, ReleaseFileError
-from dpregions.mechanisms.base import Columns, Entries, Held, Layout
+from dpregions.mechanisms.base import Columns, Entries, Held
 from dpregions.mechanisms.known import MECHANISMS
-from dpregions.releases.published import Release
-from dpregions.releases.statement import Statement
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from dpregions.mechanisms.base import Layout, Outcome
+    from dpregions.releases.published import Release
+    from dpregions.releases.statement import Statement
 
 _EXACT = 1 << 53
 """Whole numbers up to this are floats."""
@@ -72,8 +74,8 @@ def _conformed(columns: Columns, layout: Layout) -> Columns:
     return Columns(lists, columns.texts)
 
 
-def release_of(statement: Statement, values: Values) -> Release:
-    """Return the release, once its values are such as a release may have."""
+def outcome_of(statement: Statement, values: Values) -> Outcome:
+    """Return what was published, once the values are such as a release may have."""
     grid, estimate = statement.grid, values.estimate
     counts = values.count.reshape(grid.doubled_shape)
     if (counts < 0).any() or counts.sum(dtype=np.float64) >= 2**62:
@@ -82,5 +84,4 @@ def release_of(statement: Statement, values: Values) -> Release:
         raise ReleaseFileError("it has estimates that are not finite")
     signed = None if estimate is None else estimate.reshape(grid.doubled_shape)
     held = Held(statement, counts, signed, values.options, values.columns)
-    said = {part.name: getattr(statement, part.name) for part in fields(statement)}
-    return Release(**said, outcome=MECHANISMS[statement.method].outcome(held))
+    return MECHANISMS[statement.method].outcome(held)

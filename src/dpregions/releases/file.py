@@ -26,15 +26,14 @@ from dpregions.errors import (
     TooLargeError,
     printable,
 )
-from dpregions.mechanisms.base import Columns, Entries, Layout
+from dpregions.mechanisms.base import Columns, Entries
 from dpregions.mechanisms.known import MECHANISMS
 from dpregions.memory import LOADED, LOADED_ENTRY, refuse_beyond
-from dpregions.releases.columns import Values, release_of, values_of
-from dpregions.releases.parquet_pages import Claims, claims_of
+from dpregions.releases.columns import Values, outcome_of, values_of
+from dpregions.releases.parquet_pages import claims_of
 from dpregions.releases.statement import LIMIT as STATEMENT_LIMIT
 from dpregions.releases.statement import (
     OtherFormatError,
-    Statement,
     canonical,
     parse_statement,
     read_statement,
@@ -46,7 +45,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dpregions.geometry.grid import Grid
+    from dpregions.mechanisms.base import Layout, Outcome
+    from dpregions.releases.parquet_pages import Claims
     from dpregions.releases.published import Release
+    from dpregions.releases.statement import (
+        Statement,
+    )
 
 STATEMENT = "dpregions"
 """Key of the statement in the file's metadata; a mechanism's texts have it before their names."""
@@ -106,34 +110,14 @@ def seal(path: Path) -> None:
         file.write(SEAL + digest + footer)
 
 
-def load(path: Path | str) -> Release:
-    """Read a release from a file that `Release.save` wrote.
-
-    Checks seal, version, shape and ranges. The seal finds damage; it cannot find a forgery, so get
-    files from whom you trust.
-
-    Parameters
-    ----------
-    path : pathlib.Path or str
-
-    Returns
-    -------
-    Release
-        It answers exactly as the saved one did.
-
-    Examples
-    --------
-    >>> import dpregions as dpr
-    >>> city = dpr.synthetic.regions(500)
-    >>> made = dpr.release(city, dpr.synthetic.grid(), epsilon=1, max_diameter="2km")
-    >>> made.save("city.parquet")  # doctest: +SKIP
-    >>> dpr.load("city.parquet").count(0, 0, 1, 1)  # doctest: +SKIP
-    """
+def read(path: Path | str) -> tuple[Statement, Outcome]:
+    """Return what a file says and holds; see `load`, which makes a release of it."""
     path = Path(path)
     if not path.is_file():
         raise ReleaseFileError(f"{path}: there is no such file", argument="path")
     with open(path, "rb") as raw, _refusing(path):
-        return release_of(*_read(raw))
+        statement, values = _read(raw)
+        return statement, outcome_of(statement, values)
 
 
 @contextmanager

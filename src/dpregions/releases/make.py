@@ -14,29 +14,25 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dpregions.choices import Method, Oversize
 from dpregions.crs import unit_label
 from dpregions.engines.local import count
 from dpregions.errors import Argument, InputError, PrivacyError, SettingWarning
 from dpregions.geometry.grid import Grid
 from dpregions.geometry.outlines import Bound
 from dpregions.intake.regions import read_outlines, read_unit
-from dpregions.mechanisms.base import Mechanism, Prepared
 from dpregions.mechanisms.known import chosen
-from dpregions.privacy.budget import (
-    Budget,
-    BudgetLike,
-    Neighbours,
-    PrivacyUnit,
-    Unit,
-    warn_large,
-)
-from dpregions.privacy.noise import NoiseSource, SystemNoise
+from dpregions.privacy.budget import Budget, PrivacyUnit
+from dpregions.privacy.noise import SystemNoise
 from dpregions.releases.published import Release
 from dpregions.releases.statement import refuse_unwritable
 
 if TYPE_CHECKING:
+    from dpregions.choices import Method, Neighbours, Oversize, Unit
+    from dpregions.geometry.grid import Grid
+    from dpregions.mechanisms.base import Mechanism, Prepared
+    from dpregions.privacy.budget import BudgetLike
     from dpregions.privacy.ledger import Ledger
+    from dpregions.privacy.noise import NoiseSource
 
 
 def release(
@@ -129,12 +125,12 @@ def release(
     regions, ids, kept = read_unit(regions, user_id, unit)
     if ledger is None or dataset is None:
         return _make(SystemNoise(), regions, ids, kept, terms)
-    from dpregions.privacy.ledger import Ledger, paid_noise
+    from dpregions.privacy.ledger import Ledger
 
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     promise = PrivacyUnit(neighbours, kept)
     what = f"{terms.mechanism.name}, {grid.n_rows} x {grid.n_cols} cells"
-    with paid_noise(SystemNoise(), book, dataset, terms.budget, promise, what) as noise:
+    with book.paying(SystemNoise(), dataset, terms.budget, promise, what) as noise:
         made = _make(noise, regions, ids, kept, terms)
     return replace(made, ledger_entry=noise.entry)
 
@@ -200,7 +196,7 @@ class Terms:
 
     def warn_of_odd(self, stacklevel: int) -> None:
         """Warn of public settings that protect or bound next to nothing."""
-        warn_large([self.budget], stacklevel + 1)
+        Budget.warn_large([self.budget], stacklevel + 1)
         given = Argument("max_diameter", repr(self.max_diameter))
         rows, cols = self.grid.shape
         bound = self.grid.in_cells(self.max_diameter, "max_diameter")

@@ -15,11 +15,11 @@ from fractions import Fraction
 from typing import Any, NamedTuple, get_args
 
 from dpregions._version import __version__
-from dpregions.choices import Oversize
+from dpregions.choices import Neighbours, Oversize, Unit
 from dpregions.crs import crs_label, unit_label
 from dpregions.errors import CRSError, ReleaseFileError
 from dpregions.geometry.grid import Grid
-from dpregions.privacy.budget import MOST_DIGITS, Budget, Neighbours, PrivacyUnit, Unit
+from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.noise import scale_for
 
 FORMAT, FORMAT_VERSION = "dpregions release", 2
@@ -31,7 +31,8 @@ _NO_VERSION = 1_000_000
 _LONGEST_LINE = 500
 _DEEPEST_CRS, _LONGEST_CRS_TEXT = 20, 10_000
 _USUAL_CRS = "use one of the usual CRSs, such as EPSG:32632"
-_FRACTION = re.compile(rf"[0-9]{{1,{MOST_DIGITS}}}(/[0-9]{{1,{MOST_DIGITS}}})?")
+_DIGITS = rf"[0-9]{{1,{Budget.MOST_DIGITS}}}"
+_FRACTION = re.compile(rf"{_DIGITS}(/{_DIGITS})?")
 
 
 Spending = tuple[tuple[str, Budget], ...]

@@ -13,15 +13,15 @@ import numpy as np
 
 from dpregions.geometry.rectangles import Rectangles
 from dpregions.planning.exact_data import ExactData
-from dpregions.privacy.budget import BudgetLike
 from dpregions.privacy.seeded import StudyNoise
-from dpregions.releases.make import release_with
+from dpregions.releases import make
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
     from dpregions.geometry.grid import Grid
+    from dpregions.privacy.budget import BudgetLike
 
 
 def interval_coverage(
@@ -68,7 +68,9 @@ def interval_coverage(
     plans: dict[tuple[str, ...], int] = {}
     for number in range(releases):
         noise = StudyNoise(int(np.random.default_rng([seed, number]).integers(2**62)))
-        release = release_with(noise, regions, grid, epsilon=epsilon, max_diameter=max_diameter)
+        release = make.release_with(
+            noise, regions, grid, epsilon=epsilon, max_diameter=max_diameter
+        )
         measured = tuple(what for what, _ in release.spending)
         plans[measured] = plans.get(measured, 0) + 1
         rng = np.random.default_rng([seed, number, 1])

@@ -14,15 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpregions.errors import Argument, InputError
-from dpregions.extraction.fixes import FixUnit, regions_from_fixes
+from dpregions.extraction.fixes import regions_from_fixes
 from dpregions.geometry.grid import Grid
-from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
+from dpregions.mechanisms.paper import pipeline
 from dpregions.planning.exact_data import ExactData
 from dpregions.synthetic import CENTRE
 
 if TYPE_CHECKING:
     import geopandas
     import pandas as pd
+
+    from dpregions.choices import FixUnit
 
 MAX_DIAMETER = "2km"
 COLUMNS = ("user_id", "t", "lon", "lat")
@@ -199,7 +201,7 @@ class Setting:
     @property
     def sensitivity(self) -> int:
         """Of the Euler histogram when one region is added or removed."""
-        return euler_sensitivity(self.cells_spanned, "add-remove", self.n, self.n)
+        return pipeline.euler_sensitivity(self.cells_spanned, "add-remove", self.n, self.n)
 
 
 def lacks_regions(data: DataSet, kept: Path) -> bool:

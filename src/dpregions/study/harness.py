@@ -17,7 +17,7 @@ import numpy as np
 from dpregions.geometry.rectangles import Rectangles
 from dpregions.planning.exact_data import EulerAnswers, ExactData
 from dpregions.planning.workload import relative_errors
-from dpregions.privacy.budget import Budget, BudgetLike, Neighbours
+from dpregions.privacy.budget import Budget
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.study.methods import METHODS, Method
 
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 
+    from dpregions.choices import Neighbours
     from dpregions.planning.exact_data import Answering
+    from dpregions.privacy.budget import BudgetLike
 
 Row = dict[str, Any]
 

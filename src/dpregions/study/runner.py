@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from dpregions.errors import Argument, InputError
 from dpregions.plots import need_plot
-from dpregions.study.datasets import DataSet, keep_regions, lacks_regions, refuse_missing
+from dpregions.study.datasets import DATASETS, DataSet, keep_regions, lacks_regions, refuse_missing
 from dpregions.study.experiments import EXPERIMENTS, findings
 from dpregions.study.experiments.base import READING, Experiment, Source, Unit, measure
 from dpregions.study.folder import StudyFolder, study_settings
@@ -65,6 +65,15 @@ class Made:
     report: Path
     tables: dict[str, Path]
     findings: list[Finding]
+
+
+def choices() -> dict[str, dict[str, str]]:
+    """Return the names of experiments, methods and data sets, each with its title."""
+    return {
+        "experiments": {name: made.title for name, made in EXPERIMENTS.items()},
+        "methods": dict.fromkeys(METHODS, ""),
+        "datasets": {name: data.source or data.title for name, data in DATASETS.items()},
+    }
 
 
 def units_of(experiment: Experiment, data: DataSet, repetitions: int) -> list[Unit]:
@@ -220,8 +229,6 @@ def _write_results(folder: StudyFolder, source: Source, plan: Plan) -> Made:
 
 def _table(folder: StudyFolder, plan: Plan, experiment: Experiment) -> pd.DataFrame | None:
     import pandas as pd
-
-    from dpregions.study.datasets import DATASETS
 
     known = {**DATASETS, **{data.name: data for data in plan.datasets}}
     raw = []

@@ -15,6 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpregions.choices import Unit
 from dpregions.crs import read_crs
 from dpregions.errors import Argument, InputError, InputTypeError
 from dpregions.intake.arrow import (

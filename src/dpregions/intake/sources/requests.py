@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dpregions.choices import Unit
 from dpregions.crs import one_crs
 from dpregions.errors import Argument, InputError
 from dpregions.intake.arrow import RegionStream, plain_column, plain_type

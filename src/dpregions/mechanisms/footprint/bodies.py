@@ -14,7 +14,6 @@ import numpy as np
 
 from dpregions.errors import InputError
 from dpregions.geometry.doubled import SpanCounts
-from dpregions.geometry.grid import Grid
 from dpregions.geometry.lattice import STEPS
 from dpregions.memory import BODY, refuse_beyond
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     import geopandas
     from numpy.typing import NDArray
 
+    from dpregions.geometry.grid import Grid
     from dpregions.mechanisms.footprint.buckets import Buckets
     from dpregions.mechanisms.footprint.catalogue import Catalogue
 

@@ -16,7 +16,7 @@ import numpy as np
 from dpregions.errors import PrivacyError
 from dpregions.mechanisms.footprint.buckets import Alphabet
 from dpregions.mechanisms.footprint.levels import MIX, WHOLE, Grouping, Hierarchy, Level
-from dpregions.privacy.law import variance
+from dpregions.privacy import law
 from dpregions.privacy.noise import scale_for
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def measure(
 
 def integer_variance(share: BudgetLike, factor: int) -> float:
     """Return the variance of the integer noise that a share of the budget pays for."""
-    return variance(scale_for(share, factor))
+    return law.variance(scale_for(share, factor))
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,16 +35,18 @@ from dpregions.mechanisms.footprint.measuring import Measured, Strategy, measure
 from dpregions.mechanisms.footprint.reading import Reading, half_widths
 from dpregions.mechanisms.footprint.tally import FootprintTally
 from dpregions.memory import BUCKET, COMPONENT, refuse_beyond
-from dpregions.privacy.budget import Budget, Neighbours, sensitivity_factor
-from dpregions.privacy.noise import NoiseSource, scale_for
+from dpregions.privacy.budget import Budget, PrivacyUnit
+from dpregions.privacy.noise import scale_for
 
 if TYPE_CHECKING:
     import geopandas
     from numpy.typing import NDArray
 
+    from dpregions.choices import Neighbours
     from dpregions.geometry.cells import Selection
     from dpregions.geometry.grid import Grid
     from dpregions.geometry.outlines import Bound
+    from dpregions.privacy.noise import NoiseSource
 
 LEAST_TOTAL, MOST_TOTAL = Fraction(1, 50), Fraction(1, 4)
 MOST_NOISE = 1_000_000
@@ -78,7 +80,7 @@ class Footprint:
         sizes = None if self.workload is None else workload_sizes(self.workload, grid)
         share = total_share(grid)
         first, rest = budget.split(share, 1 - share)
-        factor = sensitivity_factor(neighbours)
+        factor = PrivacyUnit(neighbours).sensitivity_factor
         side = min(bound.k + 1, max(grid.shape))
         _refuse_hopeless(first, factor, bound)
         n_sizes = refuse_too_many(side, *grid.shape)

@@ -16,7 +16,7 @@ import numpy as np
 
 from dpregions.mechanisms.footprint.expectation import expected_buckets, mix_doubt
 from dpregions.mechanisms.footprint.fits import combine, covert_fit, shares_of, signed_fit, sums
-from dpregions.privacy.law import checked_confidence
+from dpregions.privacy import law
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -138,7 +138,7 @@ def half_widths(
 
     A sum of noise lies between one Laplace draw and a normal variable: the wider is taken.
     """
-    confidence = checked_confidence(confidence)
+    confidence = law.checked_confidence(confidence)
     normal = NormalDist().inv_cdf((1 + confidence) / 2)
     laplace = -math.log(1 - confidence) / math.sqrt(2)
     return np.hypot(max(normal, laplace) * noise, normal * shape)

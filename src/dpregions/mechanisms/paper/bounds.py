@@ -18,26 +18,22 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from dpregions.choices import refuse_other
 from dpregions.errors import PrivacyError
+from dpregions.lengths import whole_number
 from dpregions.mechanisms.paper.sensitivity import cells_spanned, euler_sensitivity
-from dpregions.privacy.budget import (
-    Budget,
-    BudgetLike,
-    Neighbours,
-    one_of,
-    sensitivity_factor,
-    whole_number,
-)
-from dpregions.privacy.law import max_half_width
+from dpregions.privacy import law
+from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.noise import scale_for
+
+if TYPE_CHECKING:
+    from dpregions.choices import Neighbours
+    from dpregions.privacy.budget import BudgetLike
 
 Constants: TypeAlias = Literal["tight", "paper"]
 Step: TypeAlias = Literal["diff-priv", "lin-prog", "round"]
-
-CONSTANTS: tuple[Constants, ...] = get_args(Constants)
-STEPS: tuple[Step, ...] = get_args(Step)
 
 
 def n_components(n_rows: int, n_cols: int) -> int:
@@ -53,7 +49,7 @@ def paper_sensitivity(k: int, neighbours: Neighbours = "add-remove") -> int:
     and larger above.
     """
     k = whole_number(k, "k")
-    return 9 * k * (k + 1) // 2 * sensitivity_factor(neighbours)
+    return 9 * k * (k + 1) // 2 * PrivacyUnit(neighbours).sensitivity_factor
 
 
 def diff_priv_bound(
@@ -96,11 +92,11 @@ def diff_priv_bound(
             f"failure must lie strictly between 0 and 1, got {failure!r}: it is the probability "
             "with which the bound may be exceeded, for example 0.05."
         )
-    one_of(constants, CONSTANTS, "constants")
+    refuse_other(constants, Constants, "constants")
     if constants == "paper":
         scale = whole_number(sensitivity, "sensitivity") / Budget(epsilon).epsilon
         return float(scale) * math.log(components / failure)
-    return float(max_half_width(components, scale_for(epsilon, sensitivity), failure=failure))
+    return float(law.max_half_width(components, scale_for(epsilon, sensitivity), failure=failure))
 
 
 def lin_prog_bound(
@@ -136,7 +132,7 @@ def rounding_bound(before: float, *, constants: Constants = "tight") -> float:
     whole, so H - M <= x <= H + M gives the same with M rounded: floor(before + 1/2), which is
     `before` itself where that is whole.
     """
-    one_of(constants, CONSTANTS, "constants")
+    refuse_other(constants, Constants, "constants")
     if not before >= 0:
         raise PrivacyError(f"A bound on an error is a number of 0 or more, got {before!r}.")
     return before + 0.5 if constants == "paper" else float(math.floor(before + 0.5))
@@ -200,10 +196,10 @@ def utility_bound(
     >>> round(utility_bound(20, 1, 2, epsilon=1, failure=0.05, constants="paper"), 1)
     557.9
     """
-    one_of(step, STEPS, "step")
+    refuse_other(step, Step, "step")
     n = cells_spanned(side, cell_size)
     k = cells_spanned(max_diameter, cell_size)
-    one_of(constants, CONSTANTS, "constants")
+    refuse_other(constants, Constants, "constants")
     if constants == "paper":
         sensitivity = paper_sensitivity(k, neighbours)
     else:

@@ -13,17 +13,18 @@ from dpregions.mechanisms.base import Held, Layout, Outcome
 from dpregions.mechanisms.paper.pipeline import NORMS, Norm, run
 from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
 from dpregions.memory import PAPER, refuse_beyond
-from dpregions.privacy.law import sum_half_width, variance
+from dpregions.privacy import law
 from dpregions.privacy.noise import scale_for
 
 if TYPE_CHECKING:
     import geopandas
     from numpy.typing import NDArray
 
+    from dpregions.choices import Neighbours
     from dpregions.geometry.cells import Selection
     from dpregions.geometry.grid import Grid
     from dpregions.geometry.outlines import Bound
-    from dpregions.privacy.budget import Budget, Neighbours
+    from dpregions.privacy.budget import Budget
     from dpregions.privacy.noise import NoiseSource
 
 _EXACT = 1 << 53
@@ -124,11 +125,11 @@ class PaperOutcome(Outcome):
 
     def half_widths(self, selection: Selection, confidence: float) -> NDArray[Any]:
         """Return quantiles of the sum of as many draws as a query has components."""
-        return sum_half_width(selection.n_components, self.scale, confidence)
+        return law.sum_half_width(selection.n_components, self.scale, confidence)
 
     def deviations(self, selection: Selection) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return what the draws add up to; shapes add nothing."""
-        noise = np.sqrt(selection.n_components * variance(self.scale))
+        noise = np.sqrt(selection.n_components * law.variance(self.scale))
         return noise, np.zeros_like(noise)
 
     def to_regions(self) -> geopandas.GeoDataFrame:

@@ -20,12 +20,16 @@ from dpregions.mechanisms.paper.consistency import (
     inconsistency,
     violations,
 )
-from dpregions.mechanisms.paper.sensitivity import cells_spanned, euler_sensitivity
-from dpregions.privacy.budget import BudgetLike, Neighbours
-from dpregions.privacy.noise import NoiseSource, SystemNoise
+from dpregions.mechanisms.paper.sensitivity import cells_spanned
+from dpregions.mechanisms.paper.sensitivity import euler_sensitivity as euler_sensitivity
+from dpregions.privacy.noise import SystemNoise
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from dpregions.choices import Neighbours
+    from dpregions.privacy.budget import BudgetLike
+    from dpregions.privacy.noise import NoiseSource
 
 __all__ = [
     "Inconsistency",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dpregions.lengths import quotient
-from dpregions.privacy.budget import Neighbours, positive, sensitivity_factor, whole_number
+from dpregions.choices import Neighbours
+from dpregions.lengths import positive, quotient, whole_number
+from dpregions.privacy.budget import PrivacyUnit
 
 
 def cells_spanned(max_diameter: Fraction | float, cell_size: Fraction | float) -> int:
@@ -56,4 +57,4 @@ def euler_sensitivity(
     reach = 2 * whole_number(k, "k") + 1
     rows = reach if n_rows is None else min(reach, 2 * whole_number(n_rows, "n_rows") - 1)
     cols = reach if n_cols is None else min(reach, 2 * whole_number(n_cols, "n_cols") - 1)
-    return rows * cols * sensitivity_factor(neighbours)
+    return rows * cols * PrivacyUnit(neighbours).sensitivity_factor

@@ -14,7 +14,6 @@ import numpy as np
 
 from dpregions.mechanisms.paper import pipeline as paper
 from dpregions.planning.exact_data import ExactData
-from dpregions.privacy.noise import NoiseSource
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.study import charts
 from dpregions.study.datasets import MAX_DIAMETER
@@ -39,6 +38,8 @@ from dpregions.study.words import duration, percent, times_as
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
+
+    from dpregions.privacy.noise import NoiseSource
 
 PREPARATION = ("read the fixes", "fixes to regions", "Euler")
 """Steps before any noise, done once."""

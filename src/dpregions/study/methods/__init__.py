@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dpregions.mechanisms.footprint.mechanism import Footprint
 from dpregions.mechanisms.paper import pipeline as paper
-from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
 from dpregions.planning.exact_data import EulerAnswers
 from dpregions.study.methods.baselines import cell_counts, centroid_points, corner_histograms
 from dpregions.study.methods.trees import adaptive_grid, quadtree
@@ -42,7 +41,7 @@ def run_paper(
     data: ExactData, budget: Budget, neighbours: Neighbours, noise: NoiseSource
 ) -> dict[str, Answering]:
     """Return the paper's steps: noise cut at 0, made consistent, rounded."""
-    sensitivity = euler_sensitivity(data.bound.k, neighbours, *data.grid.shape)
+    sensitivity = paper.euler_sensitivity(data.bound.k, neighbours, *data.grid.shape)
     steps = paper.run(data.counts, epsilon=budget, sensitivity=sensitivity, noise=noise)
     return {
         "diff-priv": EulerAnswers(steps.noisy),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.privacy.budget import sensitivity_factor
+from dpregions.privacy.budget import PrivacyUnit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,7 +67,7 @@ def cell_counts(
 ) -> CellSums:
     """Regions touching each cell: a region over several cells is counted several times."""
     rows, cols = (min(data.bound.k + 1, n) for n in data.grid.shape)
-    reach = rows * cols * sensitivity_factor(neighbours)
+    reach = rows * cols * PrivacyUnit(neighbours).sensitivity_factor
     return CellSums(noise.add(data.counts[::2, ::2], epsilon=budget, sensitivity=reach))
 
 
@@ -77,7 +77,7 @@ def centroid_points(
     """One point a region on the uniform grid: a region that only reaches in is missed."""
     row, col = data.centres
     points = _tally(row, col, data.grid)
-    reach = sensitivity_factor(neighbours)
+    reach = PrivacyUnit(neighbours).sensitivity_factor
     return CellSums(noise.add(points, epsilon=budget, sensitivity=reach))
 
 
@@ -86,7 +86,7 @@ def corner_histograms(
 ) -> CornerCounts:
     """Four corners of each region's bounding box, a quarter of epsilon each."""
     low, up, left, right = data.boxes
-    reach = sensitivity_factor(neighbours)
+    reach = PrivacyUnit(neighbours).sensitivity_factor
     corners = [(low, left), (low, right), (up, left), (up, right)]
     return CornerCounts(
         *(

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.mechanisms.least_squares import tree_fit
-from dpregions.privacy.budget import sensitivity_factor
+from dpregions.privacy.budget import PrivacyUnit
 from dpregions.study.methods.baselines import CellSums
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def adaptive_grid(
     Like the paper's, it leans upwards a little: noise that adds to a block splits it finer, and
     the finer it is split, the more that noisy count weighs against the sum of its leaves.
     """
-    reach = sensitivity_factor(neighbours)
+    reach = PrivacyUnit(neighbours).sensitivity_factor
     for_total, coarse, fine = budget.split(
         TOTAL_SHARE, (1 - TOTAL_SHARE) * ALPHA, (1 - TOTAL_SHARE) * (1 - ALPHA)
     )
@@ -123,7 +123,7 @@ def quadtree(
     spread leaves, are then those of the fitted leaves alone. Subtrees with few points are not
     pruned, a further step of the paper's.
     """
-    reach = sensitivity_factor(neighbours)
+    reach = PrivacyUnit(neighbours).sensitivity_factor
     height = quadtree_height(data.grid)
     n = 2**height
     row, col = _whole(data.points * n / np.array(data.grid.shape)[:, None])
