@@ -214,8 +214,23 @@ def imports_of(importer: str, tree: ast.AST, modules: Iterable[str]) -> Iterator
                 continue
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
-                module, name = (whole, "") if whole in modules else (node.module, alias.name)
-                yield Import(importer, module, name, for_types)
+                if whole not in modules:
+                    yield Import(importer, node.module, alias.name, for_types)
+                    continue
+                # Of a module that is imported whole, the names that are used count.
+                for name in _attributes(tree, alias.asname or alias.name) or [""]:
+                    yield Import(importer, whole, name, for_types)
+
+
+def _attributes(tree: ast.AST, of: str) -> set[str]:
+    """Return the names that are read of a variable."""
+    return {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == of
+    }
 
 
 def _nodes(tree: ast.AST, for_types: bool = False) -> Iterator[tuple[ast.AST, bool]]:

@@ -17,9 +17,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from dpregions import Grid, synthetic
 from dpregions.errors import GridError, InputError, MissingExtraError, PrivacyError
+from dpregions.geometry.doubled import SignedTable
 from dpregions.planning import planner, rehearsal
 from dpregions.planning.advice import least_epsilon
-from dpregions.planning.exact_data import EulerAnswers, ExactData
+from dpregions.planning.exact_data import ExactData
 from dpregions.planning.planner import plan, square_grids
 from dpregions.plots.plan import draw_plan
 from dpregions.privacy.budget import Budget
@@ -87,7 +88,7 @@ def test_the_whole_area_errs_as_the_mechanism_itself_does():
         )
         tried.variants = tried.variants[:1]
         whole = np.array([[0], [9], [0], [9]])
-        runs = [EulerAnswers(tried.counts(city, i)).answers(whole)[0] for i in range(300)]
+        runs = [SignedTable(tried.counts(city, i)).answers(whole)[0] for i in range(300)]
         off = np.median(np.abs(np.array(runs) - city.n_regions))
         law = np.median([abs(tried.total(city, i) - city.n_regions) for i in range(24)])
         assert 0.75 < law / off < 1.33

@@ -12,8 +12,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from benchmarks.utility import bootstrap_ratio, l1_ratio, ratio
 from dpregions import synthetic
 from dpregions.errors import InputError
+from dpregions.geometry.doubled import SignedTable
 from dpregions.geometry.rectangles import Rectangles
-from dpregions.planning.exact_data import EulerAnswers, ExactData
+from dpregions.planning.exact_data import ExactData
 from dpregions.planning.workload import relative_errors
 from dpregions.privacy.budget import Budget
 from dpregions.study.datasets import Setting, exact_data
@@ -147,7 +148,7 @@ def test_equal_seeds_give_equal_tables_and_others_do_not(city):
 
 @given(hnp.arrays(np.int64, (7, 7), elements=st.integers(-5, 20)))
 def test_answers_of_an_euler_histogram_imply_it(counts):
-    found = EulerAnswers(counts)
+    found = SignedTable(counts)
     assert_array_equal(implied_histogram(found, 4, 4), counts)
     assert_array_equal(implied_histogram(Asked(found), 4, 4), counts)
 
@@ -162,6 +163,6 @@ def test_sums_of_cells_imply_the_cells_and_nothing_between_them():
 def test_four_corners_imply_a_histogram_with_their_answers(tmp_path):
     data = exact_data(Setting(TINY, 10), tmp_path)
     found = METHODS["four corners"](data, Budget(1), "add-remove", NoNoise())["four corners"]
-    whole = EulerAnswers(implied_histogram(found, 10, 10))
+    whole = SignedTable(implied_histogram(found, 10, 10))
     asked = Rectangles(10, 10).placed(3, 4, 50, np.random.default_rng(0))
     assert_array_equal(whole.answers(asked), found.answers(asked))

@@ -71,16 +71,17 @@ def plan(
     if plot is not None:
         _refuse_plot(plot)
     grids = _grids(grid, around, side, cell)
-    sizes = planner.QUERIES if query is None else _split(query, "--query")
     public: dict[str, Any] = {
         "max_diameter": read_length(max_diameter),
         "n_regions": regions.replace(",", ""),
         "epsilons": [read_epsilon(text) for text in _split(epsilon, "--epsilon")],
-        "queries": [text if text.endswith("%") else read_length(text) for text in sizes],
         "target": target,
         "methods": _split(method, "--method"),
         "neighbours": neighbours,
     }
+    if query is not None:
+        sizes = _split(query, "--query")
+        public["queries"] = [text if text.endswith("%") else read_length(text) for text in sizes]
     with notes(), progress_bar("rehearsing") as progress:
         made = planner.plan(grids, **public, progress=progress)
     if plot is not None:
@@ -97,11 +98,11 @@ def plan(
 
 def _refuse_plot(path: Path) -> None:
     """Complain about the picture before the work, not after it."""
-    from dpregions.plots import plan as picture
+    from dpregions.plots import need_plot
 
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise InputError(f"--plot {path}: give a file in a folder that exists")
-    picture.need_matplotlib(path)
+    need_plot(path)
 
 
 def _grids(grid: Path | None, around: str | None, side: str | None, cell: str | None) -> list[Grid]:

@@ -458,3 +458,12 @@ def extract(
         for i in range(kept.size):
             out[slots[g] + i, 0], out[slots[g] + i, 1] = ux[kept[i]], uy[kept[i]]
         counts[g] = kept.size
+
+
+def nearest_the_mode(xy: Floats, k: int) -> tuple[Floats, Floats]:
+    """Return the mode of some fixes, and the distinct ones among the k nearest it."""
+    ux, uy, weight = distinct_sorted(xy[:, 0].copy(), xy[:, 1].copy())
+    mode = mode_index(*whitened(ux, uy, weight), weight)
+    places = np.column_stack([ux, uy])
+    reach = np.sqrt(((places - places[mode]) ** 2).sum(axis=1).max())
+    return places[mode], places[near_mode(ux, uy, weight, mode, k, 2 * reach + 1, np.inf)]

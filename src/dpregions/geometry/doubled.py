@@ -71,6 +71,10 @@ class SignedTable:
         found: NDArray[Any] = t[top, right] - t[bottom, right] - t[top, left] + t[bottom, left]
         return found
 
+    def answers(self, rectangles: NDArray[np.int64]) -> NDArray[Any]:
+        """Return F - E + V of rectangles, whose rows are ``row0, row1, col0, col1``."""
+        return self.rectangles(*rectangles)
+
     def rectangle(self, row0: int, row1: int, col0: int, col1: int) -> Any:
         """Return what `rectangles` does, of one, as a Python number."""
         top, right, left, bottom = 2 * row1 + 1, 2 * col1 + 1, 2 * col0, 2 * row0

@@ -35,21 +35,6 @@ class Answering(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class EulerAnswers:
-    """Answers of an Euler histogram, exact or released."""
-
-    counts: NDArray[Any]
-
-    @cached_property
-    def _table(self) -> SignedTable:
-        return SignedTable(self.counts)
-
-    def answers(self, rectangles: NDArray[np.int64]) -> NDArray[Any]:
-        """Return F - E + V of each rectangle."""
-        return self._table.rectangles(*rectangles)
-
-
-@dataclass(frozen=True, eq=False)
 class ExactData:
     """A data set on a grid, in every form that some method starts from. Secret."""
 
@@ -101,9 +86,9 @@ class ExactData:
         return {}
 
     @cached_property
-    def truth(self) -> EulerAnswers:
+    def truth(self) -> SignedTable:
         """The exact answers."""
-        return EulerAnswers(self.counts)
+        return SignedTable(self.counts)
 
     @cached_property
     def n_regions(self) -> int:

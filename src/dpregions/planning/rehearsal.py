@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 from dpregions import synthetic
 from dpregions.choices import Neighbours
 from dpregions.errors import PrivacyError
+from dpregions.geometry.doubled import SignedTable
 from dpregions.geometry.outlines import Bound, Outlines
 from dpregions.geometry.rectangles import Rectangles
 from dpregions.mechanisms.footprint.mechanism import Footprint
 from dpregions.mechanisms.paper.mechanism import Paper
-from dpregions.planning.exact_data import EulerAnswers, ExactData
+from dpregions.planning.exact_data import ExactData
 from dpregions.planning.workload import relative_errors
 from dpregions.privacy.noise import scale_for
 from dpregions.privacy.seeded import StudyNoise
@@ -323,7 +324,7 @@ def _errors(
     rehearsed: Rehearsed, city: City, repetition: int, asked: list[NDArray[np.int64]]
 ) -> NDArray[np.float64]:
     """Return the median relative error of each size of query."""
-    released, truth = EulerAnswers(rehearsed.counts(city, repetition)), EulerAnswers(city.counts)
+    released, truth = SignedTable(rehearsed.counts(city, repetition)), SignedTable(city.counts)
     total = rehearsed.total(city, repetition)
     whole = np.array([0, city.data.grid.n_rows - 1, 0, city.data.grid.n_cols - 1])
     medians = []

@@ -5,19 +5,32 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dpregions.errors import MissingExtraError
+from dpregions.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
 
 
-def need_plot() -> None:
-    """Refuse to begin where the extra `plot` is not there in full, and say how to get it."""
-    for package in ("matplotlib", "scipy"):
+def need_plot(path: Path | None = None) -> None:
+    """Refuse a picture that cannot be drawn, before anything is made for it.
+
+    Where the extra `plot` is not there in full, say how to get it.
+    """
+    for package in ("matplotlib", "matplotlib.backends.backend_agg", "scipy"):
         try:
             import_module(package)
         except ImportError:
-            raise MissingExtraError(package, "plot") from None
+            raise MissingExtraError(package.partition(".")[0], "plot") from None
+    if path is None:
+        return
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    if path.suffix.lstrip(".").lower() not in FigureCanvasAgg.get_supported_filetypes():
+        raise InputError(
+            f"{path} names no kind of picture that can be drawn: end it in .png, .svg or .pdf"
+        )
 
 
 def blank_figure(**options: Any) -> Figure:

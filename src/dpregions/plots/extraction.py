@@ -50,7 +50,7 @@ def plot_extraction(
         To be saved with its `savefig`. Shows each fix: not private.
     """
     from dpregions.crs import read_crs
-    from dpregions.extraction import density as _density
+    from dpregions.extraction.density import nearest_the_mode
     from dpregions.extraction.fixes import regions_from_fixes
     from dpregions.lengths import positive_length
 
@@ -64,16 +64,12 @@ def plot_extraction(
         raise InputError("fixes hold no row that can be used: nothing to draw")
     xy = _projected(fixes, found.crs, lon, lat)
     radius = float(positive_length(max_diameter, name="max_diameter", crs=read_crs(crs))) / 2
-    ux, uy, weight = _density.distinct_sorted(xy[:, 0], xy[:, 1])
-    mode = _density.mode_index(*_density.whitened(ux, uy, weight), weight)
-    centre = np.array([ux[mode], uy[mode]])
-    squares = ((np.column_stack([ux, uy]) - centre) ** 2).sum(axis=1)
-    order = _density.near_mode(ux, uy, weight, mode, k, 2 * np.sqrt(squares.max()) + 1, np.inf)
+    centre, around = nearest_the_mode(xy, k)
     kilometres = found.crs.axis_info[0].unit_conversion_factor / 1000
 
     panels = figure.subplots(1, 4)
     place = (xy - centre) * kilometres
-    nearest = (np.column_stack([ux, uy])[order] - centre) * kilometres
+    nearest = (around - centre) * kilometres
     far, near = _window(place), (0.0, 0.0, 1.55 * radius * kilometres)
     _draw_fixes(panels[0], place)
     _draw_density(panels[1], place, far, near)

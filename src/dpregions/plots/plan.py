@@ -9,8 +9,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from dpregions.atomic_files import replacing
-from dpregions.errors import InputError, MissingExtraError
 from dpregions.lengths import shown_percent
+from dpregions.plots import need_plot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,19 +26,6 @@ _LEAST = 1e-6
 """Smaller errors, 0 among them, are drawn as this."""
 
 
-def need_matplotlib(path: Path) -> None:
-    """Refuse a picture that cannot be drawn, before anything is made for it."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot") from None
-    kinds = FigureCanvasAgg.get_supported_filetypes()
-    if path.suffix.lstrip(".").lower() not in kinds:
-        raise InputError(
-            f"{path} names no kind of picture that can be drawn: end it in .png, .svg or .pdf"
-        )
-
-
 def draw_plan(plan: Plan, path: Path) -> None:
     """Save a picture of the errors to expect, with bands that hold eight of ten rehearsals.
 
@@ -48,7 +35,7 @@ def draw_plan(plan: Plan, path: Path) -> None:
     path : pathlib.Path
         The picture to write, PNG, SVG or PDF by its suffix.
     """
-    need_matplotlib(path)
+    need_plot(path)
     from matplotlib.figure import Figure
 
     queries = list(dict.fromkeys(row.query for row in plan.rows))

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dpregions.geometry.doubled import SignedTable
 from dpregions.geometry.rectangles import Rectangles
-from dpregions.planning.exact_data import EulerAnswers, ExactData
+from dpregions.planning.exact_data import ExactData
 from dpregions.planning.workload import relative_errors
 from dpregions.privacy.budget import Budget
 from dpregions.privacy.seeded import StudyNoise
@@ -189,7 +190,7 @@ def implied_histogram(found: Answering, n_rows: int, n_cols: int) -> NDArray[Any
     vertex what is then missing from a block of four. For a method with an Euler histogram
     it is that histogram. For sums of cells it is the cells, and 0 on edges and vertices.
     """
-    if isinstance(found, EulerAnswers):
+    if isinstance(found, SignedTable):
         return found.counts
     one, wide, high, four = (
         answers_of_blocks(found, n_rows, n_cols, height, width)

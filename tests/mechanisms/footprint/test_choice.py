@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 import dpregions as dpr
+from dpregions.geometry.doubled import SignedTable
 from dpregions.geometry.rectangles import Rectangles
 from dpregions.mechanisms.footprint import choice as strategy
 from dpregions.mechanisms.footprint.catalogue import catalogue
 from dpregions.mechanisms.footprint.choice import choose, workload_sizes
 from dpregions.mechanisms.footprint.levels import MIX, Level
 from dpregions.mechanisms.footprint.mechanism import Footprint
-from dpregions.planning.exact_data import EulerAnswers, ExactData
+from dpregions.planning.exact_data import ExactData
 from dpregions.planning.workload import relative_errors
 from dpregions.privacy.budget import Budget
 from dpregions.privacy.seeded import StudyNoise
@@ -82,7 +83,7 @@ def median_error(data: ExactData, epsilon: float, share: float, repetitions: int
         outcome = data.outcome(Footprint(), Budget(epsilon), "add-remove", StudyNoise(seed))
         on, rng = Rectangles(*data.grid.shape), np.random.default_rng(seed)
         cells = on.placed(*on.shape_of(share), 200, rng, turned=True)
-        answers = EulerAnswers(outcome.counts).answers(cells)
+        answers = SignedTable(outcome.counts).answers(cells)
         errors.append(relative_errors(answers, data.truth.answers(cells), data.n_regions))
     return float(np.median(np.concatenate(errors)))
 

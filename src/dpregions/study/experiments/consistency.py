@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpregions.mechanisms.paper import pipeline as paper
-from dpregions.planning.exact_data import EulerAnswers
+from dpregions import paper
+from dpregions.geometry.doubled import SignedTable
 from dpregions.study import charts
 from dpregions.study.experiments.base import (
     WHERE,
@@ -79,7 +79,7 @@ def next_non_monotone(counts: NDArray[np.int64]) -> float:
     """
     rows, cols = (side // 2 + 1 for side in counts.shape)
     row0, row1, col0, col1 = np.indices((rows, rows, cols, cols)).reshape(4, -1)
-    found = EulerAnswers(counts)
+    found = SignedTable(counts)
     inner = np.stack([row0, row1, col0, col1])[:, (row0 <= row1) & (col0 <= col1)]
     answers, steps, worse = found.answers(inner), 0, 0
     for grown in np.array([[-1, 0, 0, 0], [0, 1, 0, 0], [0, 0, -1, 0], [0, 0, 0, 1]]):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.mechanisms.paper import pipeline as paper
+from dpregions import paper
 from dpregions.planning.exact_data import ExactData
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.study import charts

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
+from dpregions.geometry.doubled import SignedTable
 from dpregions.mechanisms.footprint.mechanism import Footprint
 from dpregions.mechanisms.paper import pipeline as paper
-from dpregions.planning.exact_data import EulerAnswers
 from dpregions.study.methods.baselines import cell_counts, centroid_points, corner_histograms
 from dpregions.study.methods.trees import adaptive_grid, quadtree
 
@@ -44,9 +44,9 @@ def run_paper(
     sensitivity = paper.euler_sensitivity(data.bound.k, neighbours, *data.grid.shape)
     steps = paper.run(data.counts, epsilon=budget, sensitivity=sensitivity, noise=noise)
     return {
-        "diff-priv": EulerAnswers(steps.noisy),
-        "lin-prog": EulerAnswers(steps.consistent),
-        ROUND: EulerAnswers(steps.counts),
+        "diff-priv": SignedTable(steps.noisy),
+        "lin-prog": SignedTable(steps.consistent),
+        ROUND: SignedTable(steps.counts),
     }
 
 
@@ -56,7 +56,7 @@ def run_footprint(
     """Return the footprint mechanism's covert counts and its signed estimate."""
     made = data.outcome(Footprint(), budget, neighbours, noise)
     assert made.signed is not None
-    return {OURS: EulerAnswers(made.counts), "footprint-signed": EulerAnswers(made.signed)}
+    return {OURS: SignedTable(made.counts), "footprint-signed": SignedTable(made.signed)}
 
 
 METHODS: dict[str, Method] = {
