@@ -157,6 +157,27 @@ def test_outside_the_area_the_answer_is_zero_with_a_warning():
         assert release.interval(50, 50, 60, 60) == (0, 0)
 
 
+@pytest.mark.parametrize("name", ["count", "estimate", "interval", "expected_error"])
+def test_a_warning_points_at_whoever_asked(name):
+    ask = getattr(paper_study(), name)
+    for query in [(50, 50, 60, 60), ([50], 50, 60, 60), (shapely.box(50, 50, 60, 60),)]:
+        with pytest.warns(OutsideAreaWarning) as caught:
+            ask(*query)
+        assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_one_rectangle_is_answered_as_one_of_many_by_a_plain_number(method):
+    release = study(town(), method=method)
+    for ask in (release.count, release.estimate):
+        many = ask(*BOUNDS)
+        for i, bounds in enumerate(zip(*BOUNDS, strict=True)):
+            for form in (int, float, np.int64, np.float32, Fraction):
+                one = ask(*(form(int(bound)) for bound in bounds))
+                assert type(one) is type(many[i].item())
+                assert one == many[i]
+
+
 def test_queries_in_another_crs_are_reprojected():
     grid = dpr.synthetic.grid(side="4km")
     release = study(dpr.synthetic.regions(50), grid, max_diameter="2km")
