@@ -7,6 +7,7 @@ import json
 import shutil
 import socket
 import zipfile
+from functools import partial
 
 import duckdb
 import geopandas
@@ -29,12 +30,11 @@ from dpregions.errors import (
     PrivacyError,
     SourceError,
 )
-from dpregions.intake import arrow as arrow_regions
-from dpregions.intake.arrow import RegionStream
+from dpregions.intake.arrow import RegionStream, plain_column
 from dpregions.intake.ids import IdColumns
-from dpregions.intake.sources import tables
 from dpregions.io.region_files import save_regions
 from dpregions.releases import make as releasing
+from support.small_chunks import open_in_chunks
 
 GRID = synthetic.grid(cell_size="2km")
 
@@ -122,49 +122,48 @@ def opened(folder, name, **options):
 
 
 SOURCES = {
-    "GeoParquet": lambda f: opened(f, "city.parquet"),
-    "GeoPackage": lambda f: opened(f, "city.gpkg"),
-    "GeoPackage, its layer named": lambda f: opened(f, "city.gpkg", layer="homes"),
-    "FlatGeobuf": lambda f: opened(f, "city.fgb"),
-    "Shapefile": lambda f: opened(f, "city.shp"),
-    "zipped Shapefile": lambda f: opened(f, "city.zip"),
-    "CSV with WKT": lambda f: opened(f, "city.csv", crs=32632),
-    "compressed CSV": lambda f: opened(f, "city.csv.gz", crs="EPSG:32632", geometry="wkt"),
-    "a path as text": lambda f: dpr.open_regions(str(f / "city.parquet")),
-    "DuckDB's GEOMETRY": lambda f: opened(f, "city.duckdb", sql="SELECT * FROM shapes;"),
-    "DuckDB's GEOMETRY by URL": lambda f: dpr.open_regions(
+    "GeoParquet": lambda f, o: o(f / "city.parquet"),
+    "GeoPackage": lambda f, o: o(f / "city.gpkg"),
+    "GeoPackage, its layer named": lambda f, o: o(f / "city.gpkg", layer="homes"),
+    "FlatGeobuf": lambda f, o: o(f / "city.fgb"),
+    "Shapefile": lambda f, o: o(f / "city.shp"),
+    "zipped Shapefile": lambda f, o: o(f / "city.zip"),
+    "CSV with WKT": lambda f, o: o(f / "city.csv", crs=32632),
+    "compressed CSV": lambda f, o: o(f / "city.csv.gz", crs="EPSG:32632", geometry="wkt"),
+    "a path as text": lambda f, o: o(str(f / "city.parquet")),
+    "DuckDB's GEOMETRY": lambda f, o: o(f / "city.duckdb", sql="SELECT * FROM shapes;"),
+    "DuckDB's GEOMETRY by URL": lambda f, o: o(
         f"duckdb:///{f}/city.duckdb", sql="FROM shapes -- all of them", geometry="shape"
     ),
-    "WKB in DuckDB": lambda f: opened(f, "city.duckdb", sql="SELECT * FROM blobs", crs=GRID.crs),
-    "a file through DuckDB": lambda f: dpr.open_regions(
+    "WKB in DuckDB": lambda f, o: o(f / "city.duckdb", sql="SELECT * FROM blobs", crs=GRID.crs),
+    "a file through DuckDB": lambda f, o: o(
         "duckdb://", sql=f"SELECT user_id, geometry FROM '{f}/city.parquet'"
     ),
-    "an Arrow table": lambda f: dpr.open_regions(by_arrow(f)),
-    "an Arrow reader": lambda f: dpr.open_regions(by_arrow(f).to_reader(max_chunksize=50)),
-    "a Polars frame": lambda f: dpr.open_regions(by_polars(f), crs=32632),
-    "a DuckDB relation": lambda f: dpr.open_regions(
+    "an Arrow table": lambda f, o: o(by_arrow(f)),
+    "an Arrow reader": lambda f, o: o(by_arrow(f).to_reader(max_chunksize=50)),
+    "a Polars frame": lambda f, o: o(by_polars(f), crs=32632),
+    "a DuckDB relation": lambda f, o: o(
         duckdb.connect(f / "city.duckdb", read_only=True).sql("FROM shapes")
     ),
-    "a stream of a stream": lambda f: dpr.open_regions(opened(f, "city.parquet")),
+    "a stream of a stream": lambda f, o: o(o(f / "city.parquet")),
 }
 
 
 class TestEverySource:
     @pytest.mark.parametrize("source", SOURCES)
     def test_the_same_regions_give_the_same_histogram(self, source, folder):
-        stream = SOURCES[source](folder)
+        stream = SOURCES[source](folder, dpr.open_regions)
         assert stream.columns == ["user_id", "geometry"]
         assert stream.crs == GRID.crs
         assert counted(stream) == truth()
 
     @pytest.mark.parametrize("source", SOURCES)
-    def test_small_chunks_give_the_same(self, source, folder, monkeypatch):
-        monkeypatch.setattr(arrow_regions, "CHUNK_ROWS", 17)
-        monkeypatch.setattr(tables, "CSV_BLOCK", 1 << 12)
-        batches = list(SOURCES[source](folder))
+    def test_small_chunks_give_the_same(self, source, folder):
+        small = partial(open_in_chunks, chunk_rows=17, csv_block=1 << 12)
+        batches = list(SOURCES[source](folder, small))
         assert all(batch.num_rows <= 17 for batch in batches)
         assert sum(batch.num_rows for batch in batches) == len(CITY)
-        assert counted(SOURCES[source](folder)) == truth()
+        assert counted(SOURCES[source](folder, small)) == truth()
 
     def test_geojson_is_in_degrees_and_gives_the_same_as_a_frame_in_degrees(self, folder):
         stream = opened(folder, "city.geojson")
@@ -180,10 +179,9 @@ class TestEverySource:
         assert counted(stream, user_id=None) == EulerHistogram.from_regions(CITY, GRID)
 
     @pytest.mark.parametrize("name", ["city.parquet", "city.gpkg", "city.geojson", "city.csv"])
-    def test_progress_ends_at_all(self, name, folder, monkeypatch):
-        monkeypatch.setattr(arrow_regions, "CHUNK_ROWS", 100)
+    def test_progress_ends_at_all(self, name, folder):
         shares = []
-        list(opened(folder, name, progress=shares.append))
+        list(open_in_chunks(folder / name, chunk_rows=100, progress=shares.append))
         assert shares == sorted(shares)
         assert shares[-1] == 1.0
 
@@ -259,7 +257,7 @@ class TestEverySource:
         bare = pa.field("geometry", pa.binary(), metadata={"ARROW:extension:name": "geoarrow.wkb"})
         geo = {b"geo": table.schema.metadata[b"geo"]}
         schema = pa.schema([table.schema.field("user_id"), bare], metadata=geo)
-        columns = [table["user_id"], arrow_regions.plain_column(table["geometry"])]
+        columns = [table["user_id"], plain_column(table["geometry"])]
         assert counted(dpr.open_regions(pa.table(columns, schema=schema))) == truth()
 
     def test_large_whole_numbers_stay_apart(self, tmp_path):

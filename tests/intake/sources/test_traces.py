@@ -1,7 +1,9 @@
 """Readers: every user whole in one batch, bad lines skipped, figures in the report alone."""
 
+import dataclasses
 import gzip
 import os
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -169,13 +171,17 @@ def write(table, path):
     return path
 
 
+def in_chunks_of_7(reader):
+    """Return a reader that holds so few rows of a Parquet file at once."""
+    return dataclasses.replace(reader, _stream=partial(tables.stream, rows=7))
+
+
 @pytest.mark.parametrize("sort", [True, False], ids=["sorted", "scattered"])
 @pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.csv.gz"])
 @pytest.mark.parametrize("batch", [1, 9, 10**6])
-def test_each_user_is_whole_in_exactly_one_batch(tmp_path, monkeypatch, name, sort, batch):
-    monkeypatch.setattr(tables, "CHUNK_ROWS", 7)
+def test_each_user_is_whole_in_exactly_one_batch(tmp_path, name, sort, batch):
     table = fixes_table(sort=sort)
-    reader = read_fixes(write(table, tmp_path / name), batch_fixes=batch)
+    reader = in_chunks_of_7(read_fixes(write(table, tmp_path / name), batch_fixes=batch))
     batches = list(reader)
     users = [set(part["user_id"]) for part in batches]
     assert sum(map(len, users)) == len(set().union(*users))
@@ -466,15 +472,14 @@ def test_ids_declared_as_floats_are_refused_whatever_they_hold(tmp_path, kind, r
 
 
 @pytest.mark.parametrize("sort", [True, False], ids=["sorted", "scattered"])
-def test_large_ids_stay_apart_beside_a_row_without_one(tmp_path, monkeypatch, sort):
-    monkeypatch.setattr(tables, "CHUNK_ROWS", 7)
+def test_large_ids_stay_apart_beside_a_row_without_one(tmp_path, sort):
     table = fixes_table(n=90, sort=sort)
     table["user_id"] += 2**60
     recipe = {"k": 20, "max_diameter": "1km", "crs": 32632}
     expected = regions_from_fixes(table, **recipe)
     nobody = table.iloc[:1].astype({"user_id": "Int64"}).assign(user_id=pd.NA)
     rows = pd.concat([table[:40].astype({"user_id": "Int64"}), nobody, table[40:]])
-    reader = read_fixes(write(rows, tmp_path / "a.parquet"), batch_fixes=20)
+    reader = in_chunks_of_7(read_fixes(write(rows, tmp_path / "a.parquet"), batch_fixes=20))
     found = regions_from_batches(reader, **recipe)
     assert found["user_id"].dtype == "int64"
     assert found["user_id"].tolist() == expected["user_id"].tolist()
