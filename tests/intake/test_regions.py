@@ -31,7 +31,6 @@ from dpregions.errors import (
     UnforeseenError,
 )
 from dpregions.geometry.outlines import Bound
-from dpregions.intake import regions
 from dpregions.intake.regions import outlines_of, read_outlines, read_unit
 from support import strategies
 
@@ -160,17 +159,9 @@ class TestForms:
         with pytest.raises(CRSError, match="the regions are in EPSG:32650, but the grid has no"):
             histogram(arrow())
 
-    def test_a_reader_is_read_in_batches(self, monkeypatch):
-        sizes = []
-        real = regions.RegionTable.__init__
-
-        def noted(self, column):
-            sizes.append(len(column))
-            real(self, column)
-
-        monkeypatch.setattr(regions.RegionTable, "__init__", noted)
-        histogram(arrow_table().to_reader(max_chunksize=2))
-        assert sizes == [2, 2, 1]
+    def test_a_reader_is_read_in_batches(self):
+        parts = read_outlines(arrow_table().to_reader(max_chunksize=2), GRID, None)
+        assert [len(make().offsets) - 1 for make in parts] == [2, 2, 1]
 
     def test_the_input_is_left_as_it_was(self):
         values = np.array([shapely.Point(1, 1).wkb, None, Point(2, 2)], dtype=object)
@@ -326,19 +317,21 @@ class TestReadingOutlines:
         (near,) = make().xy.tolist()
         assert [v / (1 << 20) for v in near] == pytest.approx([0.5, 0.5], abs=1e-5)
 
-    def test_what_nobody_foresaw_is_told_by_its_type_alone(self, monkeypatch):
-        def broken(*_):
-            raise KeyError("Mrs Canary, 471")
+    def test_what_nobody_foresaw_is_told_by_its_type_alone(self):
+        class Broken:
+            """A bound that fails where it is applied."""
 
-        makers = list(read_outlines(SHAPES, GRID, None))
-        monkeypatch.setattr(regions, "coordinates", broken)
+            @property
+            def steps(self):
+                raise KeyError("Mrs Canary, 471")
+
+        makers = list(read_outlines(SHAPES, GRID, Broken()))
         with pytest.raises(UnforeseenError, match=r"^reading the regions .*\(KeyError\)") as caught:
             makers[0]()
         assert "Canary" not in str(caught.value)
         assert caught.value.__context__ is None
-        monkeypatch.setattr(regions.RegionTable, "take", broken)
         with pytest.raises(UnforeseenError, match="KeyError"):
-            next(read_outlines(SHAPES, GRID, None))
+            next(read_outlines(SHAPES, GRID, Broken(), user_id=["ann"] * len(SHAPES)))
 
 
 class TestUsers:

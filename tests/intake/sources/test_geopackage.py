@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import sqlite3
 import struct
 from contextlib import closing
@@ -205,14 +204,8 @@ class TestCRS:
         assert CANARY not in words
 
 
+@pytest.mark.usefixtures("no_network")
 class TestTheFile:
-    @pytest.fixture(autouse=True)
-    def no_network(self, monkeypatch):
-        def asked(*_):
-            raise AssertionError("the network was used")
-
-        monkeypatch.setattr(socket.socket, "connect", asked)
-
     def test_a_vrt_is_no_geopackage(self, tmp_path, capfd):
         other = write_ids(tmp_path / "other.gpkg", [CANARY])
         path = tmp_path / "x.gpkg"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
-import socket
 import zipfile
 from functools import partial
 
@@ -33,8 +32,9 @@ from dpregions.errors import (
 from dpregions.intake.arrow import RegionStream, plain_column
 from dpregions.intake.ids import IdColumns
 from dpregions.io.region_files import save_regions
-from dpregions.releases import make as releasing
+from dpregions.releases.make import release_with
 from support.small_chunks import open_in_chunks
+from support.watched_noise import Untouched
 
 GRID = synthetic.grid(cell_size="2km")
 
@@ -339,23 +339,15 @@ class TestUnit:
 
 
 def refused(source, kind=InputError, **options):
-    """Return the words in which a source is refused, when it is opened or read."""
+    """Return the words in which a source is refused, when it is opened or read: before noise."""
+    terms = {"epsilon": 1, "max_diameter": "2km"}
     with pytest.raises(kind) as caught:
-        dpr.release(dpr.open_regions(source, **options), GRID, epsilon=1, max_diameter="2km")
+        release_with(Untouched(), dpr.open_regions(source, **options), GRID, **terms)
     assert caught.value.__cause__ is None
     return str(caught.value)
 
 
 class TestRefused:
-    @pytest.fixture(autouse=True)
-    def no_noise(self, monkeypatch):
-        """No budget is spent: noise must never be asked for."""
-
-        def asked(*_, **__):
-            raise AssertionError("noise was drawn")
-
-        monkeypatch.setattr(releasing.SystemNoise, "add", asked)
-
     @pytest.mark.parametrize("cut", [0.02, 0.3, 0.5, 0.9, 0.99])
     @pytest.mark.parametrize("suffix", ["parquet", "gpkg", "fgb", "geojson", "zip", "csv.gz"])
     def test_a_half_written_file(self, suffix, cut, folder, tmp_path):
@@ -666,11 +658,7 @@ class TestDuckDB:
         assert "471" not in str(caught.value)
         assert caught.value.__context__ is None
 
-    def test_no_extension_is_fetched(self, folder, monkeypatch):
-        def no_network(*_):
-            raise AssertionError("the network was used")
-
-        monkeypatch.setattr(socket.socket, "connect", no_network)
+    def test_no_extension_is_fetched(self, folder, no_network):
         sql = "SELECT user_id, ST_Buffer(shape, 1) AS shape FROM shapes"
         assert "without functions of an extension" in refused(folder / "city.duckdb", sql=sql)
 
