@@ -162,6 +162,7 @@ def test_a_small_file_of_very_many_bodies_is_asked_for_no_polygons(tmp_path):
 def test_polygons_made_in_batches_are_those_made_at_once(monkeypatch):
     release = made(n=200)
     whole = release.to_regions()
+    # `to_regions` has no option for it, and 30,000 bodies take long to make.
     monkeypatch.setattr(bodies, "_BATCH", 7)
     assert release.to_regions().equals(whole)
     assert len(crowded(50).to_regions()) == 50

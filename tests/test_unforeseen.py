@@ -98,6 +98,7 @@ def test_an_exact_histogram_and_the_curators_check_tell_nothing_either(monkeypat
     with pytest.raises(UnforeseenError) as caught:
         dpr.EulerHistogram.from_regions(shapes, GRID, user_id=Strange())
     assert_no_secret(caught.value)
+    # Of records that were opened nothing is known to break the figures, so they are broken here.
     monkeypatch.setattr("dpregions.intake.figures._figures", broken)
     with pytest.raises(UnforeseenError) as caught:
         check_regions(dpr.open_regions(shapes), GRID)
@@ -147,6 +148,7 @@ def test_the_command_line_shows_a_type_and_no_traceback(error, words, monkeypatc
     def fails():
         raise error
 
+    # No command is known to end like this: that is the point.
     monkeypatch.setattr(cli, "app", fails)
     with pytest.raises(SystemExit) as ended:
         cli.main()

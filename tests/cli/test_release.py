@@ -132,6 +132,7 @@ def test_what_is_printed_does_not_depend_on_the_data(folder, regions):
 
 def test_progress_on_a_terminal_names_stages_and_counts_nothing(folder, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # what rich takes for a terminal
+    # The order of what a person sees for a moment, which leaves no trace in what was printed.
     monkeypatch.setattr(rich.status.Status, "update", lambda self, stage: shown.append(stage))
     shown = []
     assert publish(*PAID).exit_code == 0
@@ -402,6 +403,7 @@ def test_a_file_that_cannot_be_saved_after_the_debit_leaves_it_spent_and_says_so
 
 @pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (OSError("gone"), 1)])
 def test_what_fails_after_the_debit_says_that_it_stays_spent(folder, monkeypatch, error, code):
+    # A command takes methods by name: none can be passed that fails.
     monkeypatch.setattr(mechanism, "choose", mock.Mock(side_effect=error))
     ended = publish(*PAID)
     assert ended.exit_code == code

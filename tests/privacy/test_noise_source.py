@@ -43,7 +43,7 @@ class Call(NamedTuple):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """What OpenDP was given and what it answered, call by call."""
+    """What OpenDP was given and what it answered, call by call: noted where it is called."""
     noted = []
     invoke = opendp.core.measurement_invoke
 

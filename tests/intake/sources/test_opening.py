@@ -111,6 +111,7 @@ class TestEverySource:
             asked.append(columns)
             return real(self, *args, columns=columns, **kwargs)
 
+        # What was read and dropped would not show in the stream.
         monkeypatch.setattr(pq.ParquetFile, "iter_batches", noted)
         list(opened(folder, "city.parquet"))
         assert asked == [["user_id", "geometry"]]
