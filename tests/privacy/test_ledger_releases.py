@@ -22,7 +22,7 @@ from dpregions.errors import (
 from dpregions.mechanisms.footprint.mechanism import Footprint, PreparedFootprint
 from dpregions.mechanisms.known import MECHANISMS
 from dpregions.privacy.budget import Budget, PrivacyUnit
-from dpregions.privacy.ledger import Ledger, MeteredNoise, paid_noise
+from dpregions.privacy.ledger import Ledger, MeteredNoise
 from dpregions.privacy.noise import SystemNoise
 from dpregions.releases.make import release_with
 
@@ -73,7 +73,7 @@ def publish_watched(ledger, seen, regions=SQUARES, epsilon=1, **changes):
     """Release as `publish` does, with noise that is watched in place of the system's alone."""
     terms = {"epsilon": epsilon, "max_diameter": 2, "user_id": None} | changes
     watched, promise = WatchedNoise(ledger, seen), PrivacyUnit(unit="record")
-    with paid_noise(watched, ledger, "town", Budget(epsilon), promise, "watched") as noise:
+    with ledger.paying(watched, "town", Budget(epsilon), promise, "watched") as noise:
         return release_with(noise, regions, GRID, **terms)
 
 
