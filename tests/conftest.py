@@ -1,11 +1,14 @@
 """Hypothesis profiles, chosen by HYPOTHESIS_PROFILE: default, ci (repeatable) or thorough.
 
-And what several test files share: a database server, an empty ledger, a release with its file.
+And what several test files share: a database server, an empty ledger, a release with its file, and
+patches of the world outside or of what no caller can pass through a command.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,3 +62,39 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> tuple[Release, Path]:
     release = made(private=True)
     release.save(path)
     return release, path
+
+
+@pytest.fixture
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No network: libraries would reach for it without telling."""
+
+    def asked(*_: object) -> None:
+        raise AssertionError("the network was used")
+
+    monkeypatch.setattr(socket.socket, "connect", asked)
+
+
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is full when a file is to take its name, which no test can bring about."""
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ledger in use is given up on at once: a person waits a minute, and has no option for it."""
+    from dpregions.privacy import ledger_file
+
+    monkeypatch.setattr(ledger_file, "PATIENCE", 0.05)
+
+
+@pytest.fixture
+def few_repetitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rehearsals, for tests that do not look at the figures: `plan` has no option for it."""
+    from dpregions.planning import rehearsal
+
+    monkeypatch.setattr(rehearsal, "REPETITIONS", 3)

@@ -101,6 +101,7 @@ def test_no_module_asks_for_the_umask():
 
 @pytest.mark.parametrize("trouble", [OSError, KeyboardInterrupt])
 def test_a_file_that_cannot_be_made_the_owners_is_not_left_behind(tmp_path, monkeypatch, trouble):
+    # Between the making of a file and its mode the system fails, or somebody interrupts.
     monkeypatch.setattr(os, "chmod", mock.Mock(side_effect=trouble))
     with pytest.raises(trouble):
         try_out(tmp_path / "x")
@@ -116,7 +117,7 @@ def test_a_path_without_a_folder_is_in_the_current_one(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("links", [True, False])
 def test_a_fresh_file_never_replaces_another(tmp_path, monkeypatch, links):
-    if not links:
+    if not links:  # as on FAT, or on some network drives
         monkeypatch.setattr(os, "link", mock.Mock(side_effect=PermissionError("no links here")))
     path = tmp_path / "x.txt"
     with replacing(path, fresh=True) as part:

@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 from shapely import LineString, Point, Polygon, box
 
 from dpregions import EulerHistogram, Grid
+from dpregions.engines.local import count
 from dpregions.errors import InputError, InputTypeError
+from dpregions.geometry.doubled import SpanCounts
+from dpregions.geometry.outlines import Bound
 from dpregions.intake import regions
 from support import oracle, strategies
 
@@ -263,15 +266,14 @@ class TestBatches:
         return shapely.buffer(shapely.points(middle), rng.uniform(0, 2, 700), quad_segs=2)
 
     @pytest.mark.parametrize("batch", [1, 7, 350, 699, 700, 701])
-    def test_batches_and_threads_give_the_same_counts(self, city, batch, monkeypatch):
+    def test_batches_and_threads_give_the_same_counts(self, city, batch):
         grid = Grid(0, 0, 1, 10, 10)
-        whole = histogram(city, grid, max_diameter=1.5)
-        monkeypatch.setattr(regions, "BATCH", batch)
-        assert histogram(city, grid, max_diameter=1.5) == whole
-        users = np.arange(700) // 2
-        one_each = histogram(city, grid, user_id=users, max_diameter=1.5)
-        monkeypatch.undo()
-        assert histogram(city, grid, user_id=users, max_diameter=1.5) == one_each
+        bound = Bound.of(grid, 1.5, "shrink")
+        for users in (None, np.arange(700) // 2):
+            parts = regions.read_outlines(city, grid, bound, user_id=users, batch=batch)
+            found = count(parts, lambda: SpanCounts(*grid.shape)).histogram()
+            whole = histogram(city, grid, user_id=users, max_diameter=1.5)
+            assert np.array_equal(found, whole.counts)
 
     def test_more_regions_than_a_batch_count_as_the_sum_of_parts(self, city):
         grid = Grid(0, 0, 1, 10, 10)

@@ -12,6 +12,7 @@ import os
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from dpregions.errors import InputError, Part
 
@@ -50,15 +51,19 @@ def gibibytes(n_bytes: float) -> str:
     return f"{n_bytes / 2**30:,.1f} GiB"
 
 
-def n_workers(bytes_each: int = 0) -> int:
+def n_workers(bytes_each: int = 0, cores: int | None = None) -> int:
     """Return how many threads to use: the cores this process may run on, at least 1.
 
     Fewer where their `bytes_each` would take more than a quarter of memory together.
     """
-    affinity = getattr(os, "sched_getaffinity", None)  # only Linux has it
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     room = memory_bytes() / (4 * bytes_each) if bytes_each else math.inf
-    return max(1, int(min(cores, room)))
+    return max(1, int(min(cores or n_cores(), room)))
+
+
+def n_cores(system: Any = os) -> int:
+    """Return how many cores this process may run on, 1 where the system does not tell."""
+    affinity = getattr(system, "sched_getaffinity", None)  # only Linux has it
+    return len(affinity(0)) if affinity else system.cpu_count() or 1
 
 
 def memory_bytes() -> float:

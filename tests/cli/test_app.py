@@ -7,9 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from dpregions import __version__
-from dpregions.cli.app import app, main
+from dpregions.cli.app import app
 from dpregions.errors import InputError
 from dpregions.privacy.ledger import Ledger
+from support import command_line
 
 run = CliRunner().invoke
 
@@ -62,13 +63,11 @@ def test_an_unknown_command_is_exit_code_2():
     assert run(app, ["nonsense"]).exit_code == 2
 
 
-def test_a_folder_that_cannot_be_made_is_one_line_and_exit_code_1(tmp_path, monkeypatch, capsys):
+def test_a_folder_that_cannot_be_made_is_one_line_and_exit_code_1(tmp_path):
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(sys, "argv", ["dpregions", "demo", "--out", str(tmp_path / "file" / "x")])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    assert stopped.value.code == 1
-    assert capsys.readouterr().err.startswith("dpregions: failed:")
+    stopped = command_line.run("demo", "--out", tmp_path / "file" / "x")
+    assert stopped.exit_code == 1
+    assert stopped.stderr.startswith("dpregions: failed:")
 
 
 def test_help_imports_nothing_heavy():

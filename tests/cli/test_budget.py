@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import pytest
 
-from dpregions.privacy import ledger_file
 from dpregions.privacy.budget import PrivacyUnit
 from dpregions.privacy.ledger import Ledger
 from support.command_line import run
@@ -108,8 +107,7 @@ def test_wrong_usage_is_exit_code_2_and_says_what(path, args, words):
     assert len(Ledger(path).accounts()) == 1
 
 
-def test_a_ledger_in_use_for_too_long_is_exit_code_1(path, monkeypatch):
-    monkeypatch.setattr(ledger_file, "PATIENCE", 0.05)
+def test_a_ledger_in_use_for_too_long_is_exit_code_1(path, impatient):
     with closing(sqlite3.connect(path)) as other:
         other.execute("BEGIN EXCLUSIVE")
         ended = run("budget", "show", path)

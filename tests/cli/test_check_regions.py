@@ -13,13 +13,13 @@ import pytest
 import shapely
 
 import dpregions as dpr
-from dpregions import Grid, curator, synthetic
+from dpregions import Grid, synthetic
 from dpregions.curator import LABEL, check_regions
-from dpregions.errors import CRSError, InputError
-from dpregions.intake import arrow as arrow_regions
+from dpregions.errors import CRSError, InputError, UnforeseenError
 from dpregions.intake import figures
 from dpregions.releases import make as releasing
 from support import command_line
+from support.small_chunks import open_in_chunks
 
 GRID = Grid(0, 0, 1, n_rows=4, n_cols=5)
 
@@ -42,11 +42,14 @@ ROWS = [
 ]
 
 
-def stream(rows=ROWS, **options):
+def table(rows=ROWS):
     wkb = [None if text is None else shapely.from_wkt(text).wkb for _, text, *_ in rows]
     users = [user for user, *_ in rows]
-    table = pa.table({"user_id": pa.array(users), "geometry": pa.array(wkb, pa.binary())})
-    return dpr.open_regions(table, **options)
+    return pa.table({"user_id": pa.array(users), "geometry": pa.array(wkb, pa.binary())})
+
+
+def stream(rows=ROWS, **options):
+    return dpr.open_regions(table(rows), **options)
 
 
 def checked(rows=ROWS, grid=GRID, **options):
@@ -71,10 +74,9 @@ def test_the_figures_are_those_of_the_table():
     assert found.unit == "user"
 
 
-def test_small_chunks_give_the_same(monkeypatch):
-    whole = checked(max_diameter=3)
-    monkeypatch.setattr(arrow_regions, "CHUNK_ROWS", 2)
-    assert checked(max_diameter=3) == whole
+def test_small_chunks_give_the_same():
+    small = open_in_chunks(table(), chunk_rows=2)
+    assert check_regions(small, GRID, max_diameter=3) == checked(max_diameter=3)
 
 
 def test_without_a_bound_or_users_their_figures_are_left_out():
@@ -177,8 +179,10 @@ def test_a_release_never_checks(monkeypatch):
     def called(*_, **__):
         raise AssertionError("a release looked at the curator's figures")
 
-    monkeypatch.setattr(curator, "check_regions", called)
+    # The one function that every figure comes from: nothing else shows what was not called.
     monkeypatch.setattr(figures, "_figures", called)
+    with pytest.raises(UnforeseenError, match="AssertionError"):
+        checked()
     made = dpr.release(stream(), GRID, epsilon=1, max_diameter=2)
     assert made.private
     assert "curator" not in Path(releasing.__file__).read_text()

@@ -11,6 +11,7 @@ import dpregions as dpr
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.releases.make import release_with
 from support import command_line
+from support.full_disks import file_size_limit
 
 run = partial(command_line.run, "export")
 
@@ -119,12 +120,9 @@ def test_wrong_usage_is_exit_code_2(saved, tmp_path):
     assert run(saved, tmp_path / "city.gpkg", "--what", "cells").exit_code == 2
 
 
-def test_a_full_disk_is_one_line_and_exit_code_1(saved, tmp_path, monkeypatch):
-    def fail(*_, **__):
-        raise pyogrio.errors.DataSourceError("disk full")
-
-    monkeypatch.setattr(pyogrio, "write_dataframe", fail)
-    result = run(saved, tmp_path / "city.gpkg")
+def test_a_full_disk_is_one_line_and_exit_code_1(saved, tmp_path):
+    with file_size_limit(10_000):
+        result = run(saved, tmp_path / "city.gpkg")
     assert result.exit_code == 1
     assert result.stderr.startswith("dpregions: failed: faces could not be written as GPKG: is the")
     assert result.stderr.count("\n") == 1

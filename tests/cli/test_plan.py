@@ -6,7 +6,6 @@ from functools import partial
 import pytest
 
 from dpregions import Grid
-from dpregions.planning import rehearsal
 from dpregions.planning.planner import plan, square_grids
 from support import command_line
 from support.fresh_interpreter import HEAVY, imported_by
@@ -14,10 +13,7 @@ from support.fresh_interpreter import HEAVY, imported_by
 run = partial(command_line.run, "plan")
 
 
-@pytest.fixture(autouse=True)
-def few(monkeypatch):
-    monkeypatch.setattr(rehearsal, "REPETITIONS", 3)
-
+pytestmark = pytest.mark.usefixtures("few_repetitions")
 
 AREA = {"--side": "20km", "--cell": "2km,4km"}
 PUBLIC = {"--max-diameter": "2km", "--epsilon": "0.5,1", "--regions": "2000"}

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -131,6 +132,7 @@ def test_what_is_printed_does_not_depend_on_the_data(folder, regions):
 
 def test_progress_on_a_terminal_names_stages_and_counts_nothing(folder, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # what rich takes for a terminal
+    # The order of what a person sees for a moment, which leaves no trace in what was printed.
     monkeypatch.setattr(rich.status.Status, "update", lambda self, stage: shown.append(stage))
     shown = []
     assert publish(*PAID).exit_code == 0
@@ -290,6 +292,7 @@ def test_an_output_is_replaced_only_when_told_to(folder):
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_the_debit(folder, monkeypatch):
+    # Permissions do not stop root, and CI may be root.
     denied = mock.Mock(side_effect=PermissionError(errno.EACCES, "Permission denied"))
     monkeypatch.setattr(cli_release, "try_out", denied)
     ended = publish(*PAID)
@@ -306,21 +309,46 @@ def test_a_name_that_cannot_be_written_is_refused_before_the_debit(folder, name)
     assert spent() == 0
 
 
-# What fails on the way
+# What fails on the way. The command makes its own release and opens its own ledger, so whatever
+# happens to them from outside is put in their place.
 
 
-def test_two_runs_with_one_output_lose_neither_release(folder, monkeypatch):
+@pytest.fixture
+def saving(monkeypatch):
+    """Put a step around the saving of a release: it is given the real one and its arguments."""
+
+    def put(step):
+        monkeypatch.setattr(release_file, "save", partial(step, release_file.save))
+
+    return put
+
+
+def full(*_, **__):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.fixture
+def held_ledger(monkeypatch):
+    """Let another process hold the ledger when it is to be told of something."""
+
+    def hold(told):
+        held = mock.Mock(side_effect=LedgerUnavailableError("another process holds it"))
+        monkeypatch.setattr(Ledger, told, held)
+
+    return hold
+
+
+def test_two_runs_with_one_output_lose_neither_release(folder, saving):
     made = []
 
-    def other_run_ends_first(*args, **kwargs):
+    def other_run_ends_first(save, *args, **kwargs):
         if not made:
             made.append(Path("city.parquet"))
             assert publish(*PAID).exit_code == 0
             made.append(made[0].read_bytes())
         return save(*args, **kwargs)
 
-    save = release_file.save
-    monkeypatch.setattr(release_file, "save", other_run_ends_first)
+    saving(other_run_ends_first)
     done = publish(*PAID, "--json")
     assert done.exit_code == 1
     assert "city.parquet is there by now; the release is in city-2.parquet" in done.stderr
@@ -335,28 +363,25 @@ def test_two_runs_with_one_output_lose_neither_release(folder, monkeypatch):
     }
 
 
-def test_the_ledger_has_the_checksum_of_what_was_written_not_of_what_is_there(folder, monkeypatch):
-    def replaced_at_once(release, path, **options):
+def test_the_ledger_has_the_checksum_of_what_was_written_not_of_what_is_there(folder, saving):
+    def replaced_at_once(save, release, path, **options):
         found = save(release, path, **options)
         written.append(Path(path).read_bytes())
         Path(path).write_bytes(b"another's")
         return found
 
-    save, written = release_file.save, []
-    monkeypatch.setattr(release_file, "save", replaced_at_once)
+    written = []
+    saving(replaced_at_once)
     assert publish(*PAID).exit_code == 0
     (entry,) = Ledger("city.ledger").account("taxis").entries[1:]
     assert entry.files[0].sha256 == hashlib.sha256(written[0]).hexdigest()
 
 
-def test_a_release_that_its_folder_cannot_take_is_saved_elsewhere(folder, monkeypatch):
-    def full(release, path, **options):
-        if Path(path).parent.name == "small":
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return save(release, path, **options)
+def test_a_release_that_its_folder_cannot_take_is_saved_elsewhere(folder, saving):
+    def full_there(save, release, path, **options):
+        return (full if Path(path).parent.name == "small" else save)(release, path, **options)
 
-    save = release_file.save
-    monkeypatch.setattr(release_file, "save", full)
+    saving(full_there)
     Path("small").mkdir()
     done = publish(*PAID, out="small/city.parquet")
     assert done.exit_code == 1
@@ -366,11 +391,8 @@ def test_a_release_that_its_folder_cannot_take_is_saved_elsewhere(folder, monkey
     assert Ledger("city.ledger").account("taxis").entries[1].state == "saved"
 
 
-def test_a_file_that_cannot_be_saved_after_the_debit_leaves_it_spent_and_says_so(
-    folder, monkeypatch
-):
-    full = mock.Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
-    monkeypatch.setattr(release_file, "save", full)
+def test_a_file_that_cannot_be_saved_after_the_debit_leaves_it_spent_and_says_so(folder, saving):
+    saving(full)
     ended = publish(*PAID)
     assert ended.exit_code == 1
     assert "epsilon 0.5 is spent, and the release was not saved to city.parquet" in ended.stderr
@@ -381,6 +403,7 @@ def test_a_file_that_cannot_be_saved_after_the_debit_leaves_it_spent_and_says_so
 
 @pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (OSError("gone"), 1)])
 def test_what_fails_after_the_debit_says_that_it_stays_spent(folder, monkeypatch, error, code):
+    # A command takes methods by name: none can be passed that fails.
     monkeypatch.setattr(mechanism, "choose", mock.Mock(side_effect=error))
     ended = publish(*PAID)
     assert ended.exit_code == code
@@ -390,18 +413,16 @@ def test_what_fails_after_the_debit_says_that_it_stays_spent(folder, monkeypatch
     assert not Path("city.parquet").exists()
 
 
-def test_a_saved_release_is_done_even_if_the_ledger_cannot_be_told(folder, monkeypatch):
-    held = mock.Mock(side_effect=LedgerUnavailableError("another process holds it"))
-    monkeypatch.setattr(Ledger, "mark_saved", held)
+def test_a_saved_release_is_done_even_if_the_ledger_cannot_be_told(folder, held_ledger):
+    held_ledger("mark_saved")
     done = publish(*PAID)
     assert done.exit_code == 0
     assert "is saved, but not noted in its ledger: another process holds it" in done.stderr
     assert dpr.load("city.parquet").ledger_entry.endswith("/taxis/2")
 
 
-def test_a_release_that_the_ledger_cannot_mark_is_saved_with_a_note(folder, monkeypatch):
-    held = mock.Mock(side_effect=LedgerUnavailableError("another process holds it"))
-    monkeypatch.setattr(Ledger, "mark_released", held)
+def test_a_release_that_the_ledger_cannot_mark_is_saved_with_a_note(folder, held_ledger):
+    held_ledger("mark_released")
     done = publish(*PAID)
     assert done.exit_code == 0
     assert done.stderr.startswith("dpregions: note: the release is made and paid for")

@@ -29,12 +29,6 @@ from dpregions.study.harness import errors_by_size, evaluate
 SMALL = {"max_diameter": "2km", "n_regions": 2000, "epsilons": 1.0, "methods": "footprint"}
 
 
-@pytest.fixture
-def few(monkeypatch):
-    """Few repetitions, for tests that do not look at the figures."""
-    monkeypatch.setattr(rehearsal, "REPETITIONS", 3)
-
-
 def errors(made):
     return np.array([row.error for row in made.rows])
 
@@ -129,19 +123,19 @@ def test_errors_fall_with_epsilon_and_with_the_number_of_regions():
     assert (errors(table[1]) < 1.1 * errors(table[0])).all()
 
 
-def test_a_plan_repeats(few):
+def test_a_plan_repeats(few_repetitions):
     grids = square_grids("10km", ["1km"])
     assert plan(grids, **SMALL) == plan(grids, **SMALL)
 
 
-def test_the_place_does_not_matter(few):
+def test_the_place_does_not_matter(few_repetitions):
     here = plan(square_grids("12km", ["1km"]), **SMALL)
     there = plan(Grid.around(116.4, 39.9, side="12km", cell_size="1km"), **SMALL)
     # Only the last bits of coordinates differ, which may move a region across a line.
     assert_allclose(errors(here), errors(there), rtol=0.05)
 
 
-def test_replace_one_errs_as_add_remove_at_half_the_epsilon(few):
+def test_replace_one_errs_as_add_remove_at_half_the_epsilon(few_repetitions):
     grids = square_grids("20km", ["2km"])
     public = {"max_diameter": "2km", "n_regions": 3000}
     twice = plan(grids, **public, epsilons=1.0, neighbours="replace-one")
@@ -183,7 +177,10 @@ def advised():
 
 
 def test_the_recommended_epsilon_meets_the_target_on_fresh_cities(advised, monkeypatch):
-    """And one notch less does not, beyond what rehearsals are uncertain by."""
+    """And one notch less does not, beyond what rehearsals are uncertain by.
+
+    Which cities a plan makes up is not for its caller to choose, hence the patch.
+    """
     monkeypatch.setattr(rehearsal, "_FIRST_CITY", 123)
     checked = 0
     for advice in advised.recommendations:
@@ -220,13 +217,13 @@ def test_one_recommendation_holds_for_all_queries(advised):
             assert together.epsilon >= max(a.epsilon for a in each.values())
 
 
-def test_what_is_not_reachable_is_said_with_the_nearest(few):
+def test_what_is_not_reachable_is_said_with_the_nearest(few_repetitions):
     made = plan(square_grids("20km", ["1km"]), **SMALL | {"epsilons": 0.1}, target=0.001)
     said = str(made.recommendations[0])
     assert "not reachable with epsilon up to 0.1" in said and "% at best, with d = 1 km" in said
 
 
-def test_a_target_that_the_least_epsilon_meets_says_that_less_may_do(few):
+def test_a_target_that_the_least_epsilon_meets_says_that_less_may_do(few_repetitions):
     made = plan(
         square_grids("20km", ["2km"]), **SMALL | {"epsilons": [5, 9]}, queries=["100%"], target=0.2
     )
@@ -235,7 +232,7 @@ def test_a_target_that_the_least_epsilon_meets_says_that_less_may_do(few):
     assert "less may do" in str(advice)
 
 
-def test_cells_larger_than_the_query_are_not_recommended(few):
+def test_cells_larger_than_the_query_are_not_recommended(few_repetitions):
     made = plan(
         square_grids("20km", ["1km", "2km"]),
         **SMALL | {"epsilons": 20},
@@ -245,7 +242,7 @@ def test_cells_larger_than_the_query_are_not_recommended(few):
     assert made.recommendations[0].cell == "1 km"
 
 
-def test_cells_that_enlarge_the_query_are_recommended_only_where_no_others_fit(few):
+def test_cells_that_enlarge_the_query_are_recommended_only_where_no_others_fit(few_repetitions):
     loose = SMALL | {"epsilons": 20}
     both = plan(square_grids("20km", ["1km", "2km"]), **loose, queries=["5km"], target=0.9)
     assert both.recommendations[0].cell == "1 km"
@@ -276,7 +273,7 @@ def test_a_sudden_fall_is_not_interpolated():
 # What is in the table
 
 
-def test_a_query_is_enlarged_to_whole_cells_and_a_smaller_one_is_not_answered(few):
+def test_a_query_is_enlarged_to_whole_cells_and_a_smaller_one_is_not_answered(few_repetitions):
     made = plan(square_grids("20km", ["2km"]), **SMALL, queries=["1km", "3km", "4km", "25%"])
     small, enlarged, whole, quarter = made.rows
     assert small.rows == 0 and math.isnan(small.error) and "smaller than a cell" in small.note
@@ -286,7 +283,7 @@ def test_a_query_is_enlarged_to_whole_cells_and_a_smaller_one_is_not_answered(fe
     assert enlarged.error == pytest.approx(whole.error, rel=0.5)
 
 
-def test_too_many_buckets_are_not_possible_but_no_error(few):
+def test_too_many_buckets_are_not_possible_but_no_error(few_repetitions):
     made = plan(
         square_grids("20km", ["40m", "2km"]),
         max_diameter="2km",
@@ -305,12 +302,12 @@ def test_too_many_buckets_are_not_possible_but_no_error(few):
     assert "not possible" in str(alone.recommendations[0])
 
 
-def test_an_epsilon_that_drowns_everything_is_not_possible(few):
+def test_an_epsilon_that_drowns_everything_is_not_possible(few_repetitions):
     made = plan(square_grids("20km", ["2km"]), **SMALL | {"epsilons": 1e-9})
     assert "scale" in made.rows[0].note
 
 
-def test_a_plan_prints_as_a_table_and_turns_into_frames_and_json(few):
+def test_a_plan_prints_as_a_table_and_turns_into_frames_and_json(few_repetitions):
     made = plan(square_grids("20km", ["1km", "2km"]), **SMALL, queries=["1km", "2km"], target=0.1)
     text = str(made)
     assert "about 2,000 regions up to 2 km across in 20 km x 20 km" in text
@@ -321,13 +318,13 @@ def test_a_plan_prints_as_a_table_and_turns_into_frames_and_json(few):
     assert [row["error"] is None for row in plain["rows"]] == frame["error"].isna().tolist()
 
 
-def test_grids_that_are_no_squares_and_have_no_crs(few):
+def test_grids_that_are_no_squares_and_have_no_crs(few_repetitions):
     made = plan(Grid(0, 0, 1.0, n_rows=6, n_cols=9), **SMALL | {"max_diameter": 2}, queries=[3])
     assert made.area == "9 x 6" and made.rows[0].query == "3"
     assert (errors(made) > 0).all()
 
 
-def test_progress_goes_from_nothing_to_all(few):
+def test_progress_goes_from_nothing_to_all(few_repetitions):
     told = []
     plan(square_grids("20km", ["2km"]), **SMALL, target=0.05, progress=told.append)
     assert told == sorted(told) and 0 < told[0] < told[-1] == pytest.approx(1.0)
@@ -391,7 +388,7 @@ def test_a_paper_grid_that_is_too_large_to_rehearse_is_refused():
 # The picture
 
 
-def test_the_picture_is_drawn_whole(few, tmp_path):
+def test_the_picture_is_drawn_whole(few_repetitions, tmp_path):
     made = plan(square_grids("20km", ["2km", "4km"]), **SMALL, queries=["2km", "5km"], target=0.1)
     draw_plan(made, tmp_path / "plan.png")
     assert (tmp_path / "plan.png").read_bytes()[:4] == b"\x89PNG"

@@ -187,7 +187,10 @@ def test_opendps_own_account_of_the_loss_is_at_most_epsilon(epsilon, sensitivity
 
 
 def test_a_scale_opendp_accounts_above_epsilon_is_refused(monkeypatch):
-    """The scale test that catches a wrong calibration: noise for one body under replace-one."""
+    """The scale test that catches a wrong calibration: noise for one body under replace-one.
+
+    `scale_for` never errs so; it is put in its place for what stands behind it to be seen.
+    """
     too_small = scale_for(1, euler_sensitivity(1, "add-remove"))
     monkeypatch.setattr(privacy, "scale_for", lambda epsilon, sensitivity: too_small)
     with pytest.raises(PrivacyError, match="nothing was noised"):

@@ -295,9 +295,8 @@ def sound_ledger() -> Path:
     return _SOUND[0]
 
 
-def test_a_locked_ledger_is_waited_for_and_then_given_up_on(ledger, monkeypatch):
+def test_a_locked_ledger_is_waited_for_and_then_given_up_on(ledger, impatient):
     ledger.create("town", 1)
-    monkeypatch.setattr(ledger_file, "PATIENCE", 0.05)
     with closing(sqlite3.connect(ledger.path)) as other:
         other.execute("BEGIN EXCLUSIVE")
         everything_refuses(ledger, LedgerUnavailableError, "another process holds it")

@@ -3,7 +3,6 @@
 import warnings
 from dataclasses import fields
 from fractions import Fraction
-from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +24,7 @@ from dpregions.mechanisms.known import MECHANISMS
 from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.ledger import Ledger, MeteredNoise
 from dpregions.privacy.noise import SystemNoise
-from dpregions.releases import make as releasing
+from dpregions.releases.make import release_with
 
 GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5)
 SQUARES = list(shapely.box(*np.random.default_rng(0).uniform(0, 3, (2, 40)), 3.5, 3.5))
@@ -70,12 +69,19 @@ class WatchedNoise:
         return SystemNoise().add(values, epsilon=epsilon, sensitivity=sensitivity)
 
 
+def publish_watched(ledger, seen, regions=SQUARES, epsilon=1, **changes):
+    """Release as `publish` does, with noise that is watched in place of the system's alone."""
+    terms = {"epsilon": epsilon, "max_diameter": 2, "user_id": None} | changes
+    watched, promise = WatchedNoise(ledger, seen), PrivacyUnit(unit="record")
+    with ledger.paying(watched, "town", Budget(epsilon), promise, "watched") as noise:
+        return release_with(noise, regions, GRID, **terms)
+
+
 @pytest.mark.parametrize("method", MECHANISMS)
-def test_no_noise_is_drawn_before_the_debit_and_there_is_one_debit(ledger, monkeypatch, method):
+def test_no_noise_is_drawn_before_the_debit_and_there_is_one_debit(ledger, method):
     opened(ledger)
     seen = []
-    monkeypatch.setattr(releasing, "SystemNoise", lambda: WatchedNoise(ledger, seen))
-    publish(ledger, epsilon=0.5, method=method)
+    publish_watched(ledger, seen, epsilon=0.5, method=method)
     assert len(seen) >= (2 if method == "footprint" else 1)
     assert set(seen) == {Fraction(1, 2)}
 
@@ -130,10 +136,9 @@ def test_a_dataset_without_a_ledger_is_refused():
         publish(None)
 
 
-def test_budget_that_goes_while_the_data_is_read_is_refused_at_the_debit(ledger, monkeypatch):
+def test_budget_that_goes_while_the_data_is_read_is_refused_at_the_debit(ledger):
     opened(ledger)
     seen = []
-    monkeypatch.setattr(releasing, "SystemNoise", lambda: WatchedNoise(ledger, seen))
 
     def rows():
         ledger.debit("town", 2.5, PrivacyUnit(unit="record"), "another release")
@@ -141,7 +146,7 @@ def test_budget_that_goes_while_the_data_is_read_is_refused_at_the_debit(ledger,
 
     stream = pa.RecordBatchReader.from_batches(pa.schema({"geometry": pa.binary()}), rows())
     with pytest.raises(OverBudgetError, match=r"0\.5 remains"):
-        publish(ledger, stream)
+        publish_watched(ledger, seen, stream)
     assert seen == []
     assert ledger.account("town").spent == Fraction(5, 2)
 
@@ -168,23 +173,23 @@ def test_what_fails_after_the_debit_stays_spent_and_the_error_says_so(ledger, er
     assert account.entries[1].state == "interrupted or running: the budget is spent"
 
 
-def test_a_release_is_handed_over_even_if_the_ledger_cannot_be_told(ledger, monkeypatch):
-    opened(ledger)
+class FullLedger(Ledger):
+    """A ledger whose disk is full once a release is paid for."""
 
-    def unavailable(*_):
+    def mark_released(self, entry):
         raise LedgerUnavailableError("the disk is full")
 
-    monkeypatch.setattr(Ledger, "mark_released", unavailable)
+
+def test_a_release_is_handed_over_even_if_the_ledger_cannot_be_told(ledger):
+    ledger = opened(FullLedger(ledger.path))
     with pytest.warns(LedgerWarning, match="the disk is full") as told:
         made = publish(ledger)
     assert told[0].filename == __file__
     assert made.ledger_entry.endswith("/town/2")
 
 
-def test_a_release_is_handed_over_also_where_warnings_are_errors(ledger, monkeypatch):
-    opened(ledger)
-    full = mock.Mock(side_effect=LedgerUnavailableError("the disk is full"))
-    monkeypatch.setattr(Ledger, "mark_released", full)
+def test_a_release_is_handed_over_also_where_warnings_are_errors(ledger):
+    ledger = opened(FullLedger(ledger.path))
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("error")
         made = publish(ledger)

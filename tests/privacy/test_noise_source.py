@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,6 @@ from dpregions.mechanisms.footprint.tally import FootprintTally
 from dpregions.mechanisms.known import MECHANISMS
 from dpregions.privacy.ledger import MeteredNoise
 from dpregions.privacy.noise import SystemNoise, add_integer_laplace
-from dpregions.releases import make as releasing
 from support.small_releases import GRID, town
 
 NEIGHBOURS = ("add-remove", "replace-one")
@@ -43,7 +43,7 @@ class Call(NamedTuple):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """What OpenDP was given and what it answered, call by call."""
+    """What OpenDP was given and what it answered, call by call: noted where it is called."""
     noted = []
     invoke = opendp.core.measurement_invoke
 
@@ -121,15 +121,22 @@ def test_system_noise_gives_back_what_opendp_answered_place_by_place(calls):
 
 @pytest.mark.parametrize("method", MECHANISMS)
 @pytest.mark.parametrize("paid", PAID)
-def test_a_release_is_made_with_system_noise_alone(ledger, monkeypatch, method, paid):
-    make, seen = releasing._make, []
+def test_a_release_is_made_with_system_noise_alone(ledger, method, paid):
+    seen = []
 
-    def note(noise, *others):
-        seen.append(noise)
-        return make(noise, *others)
+    class Noting(MECHANISMS[method]):
+        def prepare(self, *public):
+            prepared = super().prepare(*public)
 
-    monkeypatch.setattr(releasing, "_make", note)
-    publish(ledger, paid, method=method)
+            def publish(tally, noise):
+                seen.append(noise)
+                return prepared.publish(tally, noise)
+
+            return SimpleNamespace(
+                sensitivity=prepared.sensitivity, tally=prepared.tally, publish=publish
+            )
+
+    publish(ledger, paid, method=Noting())
     (noise,) = seen
     assert type(noise) is (MeteredNoise if paid else SystemNoise)
     assert not paid or type(noise._noise) is SystemNoise

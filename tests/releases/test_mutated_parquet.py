@@ -12,7 +12,7 @@ import shapely
 
 import dpregions as dpr
 from dpregions.errors import DPRegionsError
-from dpregions.intake import arrow as arrow_regions
+from support.small_chunks import open_in_chunks
 
 GRID = dpr.Grid(0, 0, 1, n_rows=6, n_cols=6)
 FILES = 400
@@ -86,14 +86,13 @@ def test_a_dictionary_of_ids_that_are_not_utf_8_is_read_too(tmp_path):
         assert found.counts.max() == users
 
 
-def test_a_file_is_read_by_groups_of_rows_and_not_as_a_whole(tmp_path, monkeypatch):
+def test_a_file_is_read_by_groups_of_rows_and_not_as_a_whole(tmp_path):
     """With `pre_buffer` Arrow held the whole column of regions."""
     shapes = [np.random.default_rng(i).bytes(100_000) for i in range(100)]
     table = pa.table({"user_id": range(100), "geometry": pa.array(shapes, pa.binary())})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=5)
-    monkeypatch.setattr(arrow_regions, "CHUNK_ROWS", 5)
     before, held = pa.total_allocated_bytes(), 0
-    for _ in dpr.open_regions(tmp_path / "a.parquet", user_id=None):
+    for _ in open_in_chunks(tmp_path / "a.parquet", user_id=None, chunk_rows=5):
         held = max(held, pa.total_allocated_bytes() - before)
     assert held < 5_000_000
 

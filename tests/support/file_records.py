@@ -16,7 +16,12 @@ CANARY = "canary-4711"
 
 def records(path, user_id="user_id", **options):
     """Return the ids and the geometries that are read from a file, row by row."""
-    batches = list(dpr.open_regions(path, user_id=user_id, **options))
+    return records_of(dpr.open_regions(path, user_id=user_id, **options))
+
+
+def records_of(batches):
+    """Return the ids and the geometries of batches, row by row."""
+    batches = list(batches)
     ids = [value for batch in batches for value in batch.column(0).to_pylist()]
     shapes = [value for batch in batches for value in batch.column("geometry").to_pylist()]
     return list(zip(ids, shapes, strict=True))

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Kinds = tuple[type[BaseException], ...]
 
-CHUNK_ROWS = 1 << 16
-"""Rows of a source held at once, users apart."""
-
 GEOMETRY_NAMES = ("geometry", "geom", "wkb")
 """Names that tell the column of regions where a source does not mark one."""
 
@@ -87,17 +84,15 @@ class RegionStream:
         return list(self.schema.names)
 
     def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
-        """Yield the batches, at most `CHUNK_ROWS` rows each; once."""
+        """Yield the batches; once."""
         if self._was_read:
             raise InputError("these regions were read already: open the source again")
         self._was_read = True
-        return self._in_chunks(self._batches)
+        return self._in_schema(self._batches)
 
-    def _in_chunks(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    def _in_schema(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         for batch in batches:
-            batch = batch.cast(self.schema) if batch.schema != self.schema else batch
-            for start in range(0, batch.num_rows, CHUNK_ROWS):
-                yield batch.slice(start, CHUNK_ROWS)
+            yield batch.cast(self.schema) if batch.schema != self.schema else batch
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Export the batches by Arrow's protocol; once."""

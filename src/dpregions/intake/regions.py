@@ -149,7 +149,7 @@ def geometry_batches(
     size = batch or BATCH
     for table in source.tables:
         ids, crs = source.ids, source.crs
-        rows = None if ids is None else _one_row_a_user(table, ids, crs, grid, bound)
+        rows = None if ids is None else _one_row_a_user(table, ids, crs, grid, bound, size)
         n = len(table) if rows is None else len(rows)
         for start in range(0, n, size):
             part = slice(start, start + size)
@@ -169,7 +169,12 @@ def outlines_of(
 
 
 def _one_row_a_user(
-    table: RegionTable, user: NDArray[np.int64], crs: CRS | None, grid: Grid, bound: Bound | None
+    table: RegionTable,
+    user: NDArray[np.int64],
+    crs: CRS | None,
+    grid: Grid,
+    bound: Bound | None,
+    batch: int,
 ) -> NDArray[np.int64]:
     """Return the row that counts for each user.
 
@@ -186,8 +191,8 @@ def _one_row_a_user(
         return rows
     keys = np.empty((len(shared), 2), np.uint64)
     empty = np.empty(len(shared), np.bool_)
-    for start in range(0, len(shared), BATCH):
-        part = slice(start, start + BATCH)
+    for start in range(0, len(shared), batch):
+        part = slice(start, start + batch)
         outlines = outlines_of(table.take(shared[part]), crs, grid, bound)
         keys[part] = outlines.keys()
         empty[part] = np.diff(outlines.offsets) == 0

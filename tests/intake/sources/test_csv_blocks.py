@@ -1,9 +1,11 @@
 """CSV in blocks of whole records: framing, bytes as they are, and one record never another's."""
 
 import csv
+import dataclasses
 import gzip
 import io
 import random
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -23,6 +25,7 @@ from dpregions.extraction.fixes import regions_from_batches
 from dpregions.intake.ids import plain_text
 from dpregions.intake.sources import csv_blocks, tables
 from dpregions.intake.sources.traces import read_fixes
+from support.small_chunks import open_in_chunks
 
 GRID = synthetic.grid(cell_size="2km")
 
@@ -188,24 +191,20 @@ def test_a_record_longer_than_a_block_is_a_record(tmp_path):
 # Through the readers.
 
 
-@pytest.fixture
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(tables, "CSV_BLOCK", 64)
-
-
 @pytest.mark.parametrize("shift", range(0, 70, 3))
-def test_a_quoted_line_end_at_a_blocks_end_loses_no_row(tmp_path, small_blocks, shift):
+def test_a_quoted_line_end_at_a_blocks_end_loses_no_row(tmp_path, shift):
     noisy = '"' + "z" * shift + "\n" * 9 + '"'
     lines = ["user_id,lon,lat,note", f"ann,9,48.5,{noisy}", "bob,9,48.5,", "eve,9,48.5,x"]
     path = written(tmp_path / "a.csv", "\n".join(lines).encode())
-    users = [user for batch in read_fixes(path) for user in batch["user_id"]]
+    reader = dataclasses.replace(read_fixes(path), _stream=partial(tables.stream, block=64))
+    users = [user for batch in reader for user in batch["user_id"]]
     assert users == ["ann", "bob", "eve"]
-    stream = dpr.open_regions(path)
+    stream = open_in_chunks(path, csv_block=64)
     assert [user for batch in stream for user in batch["user_id"].to_pylist()] == users
 
 
 def counted(path, **options):
-    stream = dpr.open_regions(path, crs=4326, **options)
+    stream = open_in_chunks(path, crs=4326, **options)
     return EulerHistogram.from_regions(stream, GRID, user_id="user_id")
 
 
@@ -318,9 +317,7 @@ def test_the_regions_of_a_csv_file_are_the_sum_of_each_users(folder, users, orde
 
     def total(part):
         path = as_csv(folder / "b.csv", part)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(tables, "CSV_BLOCK", block)
-            return counted(path).counts
+        return counted(path, csv_block=block).counts
 
     alone = [total([row for row in rows if row[0] == user]) for user in users]
     assert np.array_equal(total(rows), sum(alone, start=total([])))

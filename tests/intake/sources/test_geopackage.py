@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import sqlite3
 import struct
 from contextlib import closing
@@ -25,11 +24,13 @@ from support.file_records import (
     mutants,
     number_or_text,
     records,
+    records_of,
     refused,
     same_partition,
     survives,
     wkt_of,
 )
+from support.small_chunks import open_in_chunks
 
 PLACE = Point(1, 2).wkb
 SCHEMA = """
@@ -168,19 +169,12 @@ class TestGeometries:
         assert dpr.open_regions(tmp_path / "x.gpkg").crs == read.crs
 
     @pytest.mark.parametrize("size", [1, 2, 3, 100])
-    def test_chunks_make_no_difference(self, size, tmp_path, monkeypatch):
+    def test_chunks_make_no_difference(self, size, tmp_path):
         path = write_ids(tmp_path / "x.gpkg", range(7))
-        whole, shares = records(path), []
-        monkeypatch.setattr("dpregions.intake.arrow.CHUNK_ROWS", size)
-        assert records(path, progress=shares.append) == whole
+        shares = []
+        small = open_in_chunks(path, chunk_rows=size, progress=shares.append)
+        assert records_of(small) == records(path)
         assert shares == sorted(shares) and shares[-1] == 1
-        monkeypatch.setattr("dpregions.intake.sources.records._BATCH_BYTES", size)
-        assert records(path) == whole
-
-    def test_a_record_too_long_for_arrow_counts_nowhere(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("dpregions.intake.sources.records._LONGEST", 30)
-        path = write_ids(tmp_path / "x.gpkg", [1, "x" * 40, 2])
-        assert records(path) == [("1", PLACE), (None, None), ("2", PLACE)]
 
 
 class TestCRS:
@@ -210,14 +204,8 @@ class TestCRS:
         assert CANARY not in words
 
 
+@pytest.mark.usefixtures("no_network")
 class TestTheFile:
-    @pytest.fixture(autouse=True)
-    def no_network(self, monkeypatch):
-        def asked(*_):
-            raise AssertionError("the network was used")
-
-        monkeypatch.setattr(socket.socket, "connect", asked)
-
     def test_a_vrt_is_no_geopackage(self, tmp_path, capfd):
         other = write_ids(tmp_path / "other.gpkg", [CANARY])
         path = tmp_path / "x.gpkg"

@@ -24,8 +24,8 @@ from dpregions.errors import (
     MissingExtraError,
     SourceError,
 )
-from dpregions.intake import arrow as arrow_regions
 from dpregions.releases import make as releasing
+from support.small_chunks import open_in_chunks
 from support.watched_noise import Untouched
 
 GRID = synthetic.grid(cell_size="2km")
@@ -64,7 +64,7 @@ def url(postgis):
 
 
 def opened(url, sql="SELECT * FROM homes", **options):
-    return dpr.open_regions(url, sql=sql, **options)
+    return open_in_chunks(url, sql=sql, **options)
 
 
 def counted(stream, user_id="user_id"):
@@ -164,10 +164,9 @@ class TestReading:
                 connection.execute(f"DROP DATABASE {name}")
 
     @pytest.mark.parametrize("rows", [1, 17, 364, 365, 366])
-    def test_small_chunks_give_the_same(self, rows, url, monkeypatch):
-        monkeypatch.setattr(arrow_regions, "CHUNK_ROWS", rows)
-        assert next(iter(opened(url))).num_rows == min(rows, 365)
-        assert counted(opened(url)) == truth()
+    def test_small_chunks_give_the_same(self, rows, url):
+        assert next(iter(opened(url, chunk_rows=rows))).num_rows == min(rows, 365)
+        assert counted(opened(url, chunk_rows=rows)) == truth()
 
     def test_a_geography_is_in_degrees(self, url):
         sql = "SELECT user_id, ST_Transform(geom, 4326)::geography AS geog FROM homes"
@@ -186,9 +185,8 @@ class TestReading:
         stream = opened(url, sql, user_id='The "User"', geometry="Geom")
         assert counted(stream, user_id='The "User"') == truth()
 
-    def test_rows_are_asked_for_in_chunks_on_the_server(self, url, monkeypatch):
-        monkeypatch.setattr(arrow_regions, "CHUNK_ROWS", 10)
-        stream = opened(url, ENDLESS)
+    def test_rows_are_asked_for_in_chunks_on_the_server(self, url):
+        stream = opened(url, ENDLESS, chunk_rows=10)
         batches = iter(stream)
         assert next(batches).num_rows == 10
         batches.close()
@@ -301,12 +299,11 @@ class TestRefused:
         assert "layer= has no use for PostGIS" in refused(InputError, url, layer="homes")
         assert "lon= has no use for PostGIS" in refused(InputError, url, lon="x", lat="y")
 
-    def test_a_query_that_fails_at_a_late_row(self, url, monkeypatch):
-        monkeypatch.setattr(arrow_regions, "CHUNK_ROWS", 100)
+    def test_a_query_that_fails_at_a_late_row(self, url):
         sql = "SELECT user_id, geom FROM homes WHERE 1 / (user_id - 299) < 1"
-        assert "SQLSTATE 22012" in refused(DPRegionsError, url, sql)
+        assert "SQLSTATE 22012" in refused(DPRegionsError, url, sql, chunk_rows=100)
         sql = f"SELECT 1000 / (50000 - i) AS user_id, {PLACE} FROM "
-        words = refused(SourceError, url, sql + "generate_series(1, 100000) i")
+        words = refused(SourceError, url, sql + "generate_series(1, 100000) i", chunk_rows=100)
         assert "failed while it sent the regions (SQLSTATE 22012)" in words
 
 
@@ -360,9 +357,8 @@ class TestDown:
             opened(url)
 
     @pytest.mark.parametrize("user_id", ["user_id", None])
-    def test_a_connection_that_drops_in_the_middle_spends_nothing(self, url, user_id, monkeypatch):
-        monkeypatch.setattr(arrow_regions, "CHUNK_ROWS", 1000)
-        stream = opened(url, ENDLESS, user_id=user_id)
+    def test_a_connection_that_drops_in_the_middle_spends_nothing(self, url, user_id):
+        stream = opened(url, ENDLESS, user_id=user_id, chunk_rows=1000)
         batches = stream._batches
 
         def killed_after_three():
@@ -380,9 +376,8 @@ class TestDown:
         assert caught.value.__context__ is None
         assert PASSWORD not in "".join(traceback.format_exception(caught.value))
 
-    def test_by_way_of_arrow_the_words_are_ours_too(self, url, monkeypatch):
-        monkeypatch.setattr(arrow_regions, "CHUNK_ROWS", 1000)
-        reader = pa.RecordBatchReader.from_stream(opened(url, ENDLESS))
+    def test_by_way_of_arrow_the_words_are_ours_too(self, url):
+        reader = pa.RecordBatchReader.from_stream(opened(url, ENDLESS, chunk_rows=1000))
         reader.read_next_batch()
         kill_the_readers(url)
         with pytest.raises(SourceError, match="the Arrow stream failed") as caught:

@@ -22,11 +22,13 @@ from support.file_records import (
     ids_of,
     mutants,
     records,
+    records_of,
     refused,
     same_partition,
     survives,
     wkt_of,
 )
+from support.small_chunks import open_in_chunks
 
 
 def table(cells, kind="C", width=8, decimals=0, deleted=(), name=b"user_id"):
@@ -240,12 +242,11 @@ class TestGeometries:
         assert "x.shp is cut short, damaged" in refused(path)
 
     @pytest.mark.parametrize("size", [1, 2, 3])
-    def test_chunks_make_no_difference(self, size, path, monkeypatch):
+    def test_chunks_make_no_difference(self, size, path):
         write(path, [str(i).encode() for i in range(7)], deleted=(3,))
-        whole, shares = records(path), []
-        monkeypatch.setattr("dpregions.intake.arrow.CHUNK_ROWS", size)
-        monkeypatch.setattr("dpregions.intake.sources.shapefiles._ROWS_AT_ONCE", size)
-        assert records(path, progress=shares.append) == whole
+        shares = []
+        small = open_in_chunks(path, chunk_rows=size, progress=shares.append)
+        assert records_of(small) == records(path)
         assert shares == sorted(shares) and shares[-1] == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 from dpregions import EulerHistogram, Grid
 from dpregions.errors import InputError, InputTypeError
+from dpregions.geometry.doubled import SignedTable
 from dpregions.mechanisms.paper import consistency
 from dpregions.mechanisms.paper.consistency import (
     Inconsistency,
@@ -163,24 +165,23 @@ def test_inconsistency_of_rows_columns_and_oblong_grids(shape):
     assert inconsistency(counts.T) == inconsistency(counts)
 
 
-def test_a_sample_of_large_grids_finds_the_shares_that_all_pairs_have(monkeypatch):
+def test_a_sample_of_large_grids_finds_the_shares_that_all_pairs_have():
     counts = np.random.default_rng(2).integers(0, 9, (13, 17))
     every = inconsistency(counts)
-    monkeypatch.setattr(consistency, "ALL_PAIRS_LIMIT", 0)
-    monkeypatch.setattr(consistency, "SAMPLED_PAIRS", 200_000)
-    sampled = inconsistency(counts, seed=1)
+    sample = partial(consistency._sampled_pairs, SignedTable(counts), 7, 9, 200_000)
+    sampled = sample(seed=1)
     assert sampled.rectangles == sampled.pairs == 200_000
     # Shares of 200,000 are within 0.0056 at five standard deviations.
     assert sampled.negative / 200_000 == pytest.approx(every.negative / every.rectangles, abs=0.006)
     assert sampled.non_monotone / 200_000 == pytest.approx(
         every.non_monotone / every.pairs, abs=0.006
     )
-    assert inconsistency(counts, seed=1) == sampled != inconsistency(counts, seed=2)
+    assert sample(seed=1) == sampled != sample(seed=2)
 
 
-def test_a_long_row_of_cells_is_sampled_and_not_held_as_all_pairs(monkeypatch):
-    monkeypatch.setattr(consistency, "SAMPLED_PAIRS", 1000)
-    assert inconsistency(np.ones((1, 2 * 150 - 1), dtype=int)) == (1000, 0, 1000, 0)
+def test_a_long_row_of_cells_is_sampled_and_not_held_as_all_pairs():
+    n = consistency.SAMPLED_PAIRS
+    assert inconsistency(np.ones((1, 2 * 150 - 1), dtype=int)) == (n, 0, n, 0)
 
 
 quarters = st.integers(-3, 19).map(lambda q: q / 4)

@@ -37,7 +37,7 @@ def open_csv(path: Path, request: Request) -> RegionStream:
     import pyarrow as pa
 
     request.refuse_useless("CSV", "lon", "lat")
-    names = csv_blocks.column_names(path, tables.CSV_BLOCK)
+    names = csv_blocks.column_names(path, request.csv_block)
     wkt, places = _columns(path, names, request)
     ids = [_named(path, names, "user_id", name) for name in request.id_columns(None)]
     if "geometry" in ids:
@@ -114,7 +114,7 @@ def _batches(
     import pyarrow as pa
 
     done, total = 0, path.stat().st_size
-    for chunk, left_out in tables.stream(path, [*ids, *geometry]):
+    for chunk, left_out in tables.stream(path, [*ids, *geometry], block=request.csv_block):
         met.left_out += left_out
         if len(geometry) == 2:
             wkb = _points(*(tables.numbers(chunk[name]) for name in geometry))

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpregions.errors import Argument, InputError, InputTypeError
-from dpregions.intake import arrow as arrow_regions
 from dpregions.intake.arrow import (
     RegionStream,
     arrow_errors,
@@ -53,7 +52,7 @@ def _refuse_int96(file: Any, ids: list[str]) -> None:
 def _batches(file: Any, columns: list[str], request: Request) -> Iterator[pyarrow.RecordBatch]:
     done, total = 0, max(1, file.metadata.num_rows)
     with file:
-        for batch in file.iter_batches(arrow_regions.CHUNK_ROWS, columns=columns):
+        for batch in file.iter_batches(request.chunk_rows, columns=columns):
             done += batch.num_rows
             yield batch
             request.show(done / total)

@@ -118,6 +118,11 @@ def open_regions(
         raise InputError(*both, " go together: name both columns")
     stated = None if crs is None else read_crs(crs)
     request = Request(user_id, geometry, stated, sql, layer, lon, lat, progress, unit)
+    return open_requested(source, request)
+
+
+def open_requested(source: Any, request: Request) -> RegionStream:
+    """Open a source as a checked request asks; what fails here is about the source."""
     source = source.strip() if isinstance(source, str) else source
     try:
         return foreseen(lambda: _opened(source, request), "opening the source")

@@ -22,7 +22,6 @@ from dpregions.errors import (
     MissingExtraError,
     SourceError,
 )
-from dpregions.intake import arrow as arrow_regions
 from dpregions.intake.arrow import RegionStream, attempt
 from dpregions.intake.sources.requests import Request
 from dpregions.intake.sources.sql import chosen_geometry, query_of
@@ -301,7 +300,7 @@ def _batches(
         wkb, srid = _wkb(value)
         return wkb if accepted is None or srid in accepted else None
 
-    with closing(database.chunks(query.sql, arrow_regions.CHUNK_ROWS)) as rows:
+    with closing(database.chunks(query.sql, request.chunk_rows)) as rows:
         first = next(rows, [])
         yield schema
         for chunk in chain([first], rows):

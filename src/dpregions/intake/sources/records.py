@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpregions.errors import Argument, CRSError, InputError
-from dpregions.intake import arrow as arrow_regions
 from dpregions.intake.arrow import attempt
 from dpregions.intake.sources.requests import Request
 
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 
 Record = tuple[list[str | None], bytes | None]
 
-_BATCH_BYTES = 1 << 26
-_LONGEST = 1 << 30
+BATCH_BYTES = 1 << 26
+LONGEST = 1 << 30
 """Bytes beyond which a record does not fit into Arrow's columns: it counts nowhere."""
 
 
@@ -86,7 +85,13 @@ def record_schema(ids: list[str]) -> pyarrow.Schema:
 
 
 def record_batches(
-    records: Iterable[Record], ids: list[str], request: Request, total: int
+    records: Iterable[Record],
+    ids: list[str],
+    request: Request,
+    total: int,
+    *,
+    batch_bytes: int = BATCH_BYTES,
+    longest: int = LONGEST,
 ) -> Iterator[pyarrow.RecordBatch]:
     """Yield records in batches, few enough to be held; `total` is 0 where it is not known."""
     schema = record_schema(ids)
@@ -95,12 +100,12 @@ def record_batches(
     for users, wkb in records:
         values: tuple[Any, ...] = (*users, wkb)
         length = sum(map(len, filter(None, values)))
-        if length > _LONGEST:
+        if length > longest:
             values, length = (None,) * len(values), 0
         for column, value in zip(held, values, strict=True):
             column.append(value)
         size += length
-        if len(held[-1]) >= arrow_regions.CHUNK_ROWS or size >= _BATCH_BYTES:
+        if len(held[-1]) >= request.chunk_rows or size >= batch_bytes:
             done += len(held[-1])
             yield _batch(held, schema)
             request.show(done / total if total else 0.0)

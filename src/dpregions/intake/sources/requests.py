@@ -15,6 +15,7 @@ from dpregions.crs import one_crs
 from dpregions.errors import Argument, InputError
 from dpregions.intake.arrow import RegionStream, plain_column, plain_type
 from dpregions.intake.ids import refuse_kind
+from dpregions.intake.sources.csv_blocks import CSV_BLOCK
 from dpregions.intake.units import id_columns
 
 if TYPE_CHECKING:
@@ -24,9 +25,16 @@ if TYPE_CHECKING:
     from dpregions.choices import Unit
 
 
+CHUNK_ROWS = 1 << 16
+"""Rows of a source held at once, users apart."""
+
+
 @dataclass(frozen=True)
 class Request:
-    """The arguments of `open_regions`, checked. `user_id` None: each row is its own user."""
+    """The arguments of `open_regions`, checked. `user_id` None: each row is its own user.
+
+    And how much of a source is held at once, in rows and in bytes of CSV.
+    """
 
     user_id: str | None = "user_id"
     geometry: str | None = None
@@ -37,6 +45,8 @@ class Request:
     lat: str | None = None
     progress: Callable[[float], None] | None = None
     unit: Unit | None = None
+    chunk_rows: int = CHUNK_ROWS
+    csv_block: int = CSV_BLOCK
 
     def refuse_useless(self, kind: str, *useful: str) -> None:
         """Refuse options that mean nothing for a kind of source: they were given for a reason."""
@@ -63,7 +73,7 @@ class Request:
         carried: CRS | None,
         unit: str | None = None,
     ) -> RegionStream:
-        """Return the id columns and the geometry of batches as a stream."""
+        """Return the id columns and the geometry of batches as a stream, in chunks."""
         import pyarrow as pa
 
         if geometry in ids or "geometry" in ids:
@@ -75,7 +85,11 @@ class Request:
         fields = [pa.field(name, plain_type(schema.field(name).type)) for name in ids]
         fields.append(pa.field("geometry", plain_type(schema.field(geometry).type)))
         plain = pa.schema(fields)
-        chosen = (_chosen(batch, [*ids, geometry], plain) for batch in batches)
+        chosen = (
+            _chosen(batch.slice(start, self.chunk_rows), [*ids, geometry], plain)
+            for batch in batches
+            for start in range(0, batch.num_rows, self.chunk_rows)
+        )
         stated = "trajectory" if self.unit == "trajectory" else unit
         return RegionStream(chosen, plain, one_crs(carried, self.crs, "the regions"), stated)
 

@@ -74,7 +74,8 @@ def open_shapefile(path: Path, request: Request) -> RegionStream:
     table = attempt(lambda: _read_table(parts), _KINDS, damaged(path))
     ids = request.id_columns([field.name for field in table.fields])
     readers = [dbf.id_reader(table.field(name)) for name in ids]
-    records = in_our_words(_records(parts, table, readers), _KINDS, damaged(path))
+    at_once = min(_ROWS_AT_ONCE, request.chunk_rows)
+    records = in_our_words(_records(parts, table, readers, at_once), _KINDS, damaged(path))
     batches = record_batches(records, ids, request, table.n_rows)
     return request.stream(batches, record_schema(ids), ids, "geometry", _crs(path, parts))
 
@@ -169,15 +170,18 @@ def _crs(path: Path, parts: Parts) -> CRS | None:
 
 
 def _records(
-    parts: Parts, table: dbf.TableHeader, readers: list[Callable[[bytes], str | None]]
+    parts: Parts,
+    table: dbf.TableHeader,
+    readers: list[Callable[[bytes], str | None]],
+    at_once: int,
 ) -> Iterator[Record]:
     """Yield the rows that were not deleted, each with its geometry."""
     with ExitStack() as stack:
         shapes, index, rows = (stack.enter_context(parts[suffix].open()) for suffix in _PARTS)
         index.seek(_HEAD)
         rows.seek(table.start)
-        for start in range(0, table.n_rows, _ROWS_AT_ONCE):
-            count = min(_ROWS_AT_ONCE, table.n_rows - start)
+        for start in range(0, table.n_rows, at_once):
+            count = min(at_once, table.n_rows - start)
             places = struct.iter_unpack(">ii", _exactly(index, 8 * count))
             block = _exactly(rows, table.row * count)
             for i, place in enumerate(places):

@@ -29,6 +29,7 @@ from dpregions.intake.columns import (
 )
 from dpregions.intake.ids import one_column, plain_text, refuse_kind
 from dpregions.intake.sources import csv_blocks
+from dpregions.intake.sources.csv_blocks import CSV_BLOCK
 from dpregions.intake.sources.parquet_files import open_parquet
 
 if TYPE_CHECKING:
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
 
 CHUNK_ROWS = 1 << 18
 """Rows of a Parquet file read at once."""
-
-CSV_BLOCK = csv_blocks.CSV_BLOCK
-"""Bytes of a CSV file read at once."""
 
 PARQUET = (".parquet", ".pq")
 
@@ -118,17 +116,20 @@ def id_type(kinds: dict[Path, Any]) -> Any:
     )
 
 
-def stream(path: Path, columns: Iterable[str]) -> Iterator[tuple[Any, int]]:
+def stream(
+    path: Path, columns: Iterable[str], *, rows: int = CHUNK_ROWS, block: int = CSV_BLOCK
+) -> Iterator[tuple[Any, int]]:
     """Yield a table in chunks of some of its columns, and the rows left out of each.
 
-    The columns of a CSV file are bytes. A chunk may have no rows.
+    A chunk is at most so many rows of Parquet, or about a block of bytes of CSV, whose columns are
+    bytes. It may have no rows.
     """
     wanted = sorted(set(columns) & set(_schema(path).names))
     if path.suffix not in PARQUET:
-        yield from csv_blocks.blocks(path, wanted, CSV_BLOCK)
+        yield from csv_blocks.blocks(path, wanted, block)
         return
     with _parquet(path) as file:
-        batches = file.iter_batches(CHUNK_ROWS, columns=wanted)
+        batches = file.iter_batches(rows, columns=wanted)
         for batch in in_our_words(batches, _parquet_errors(), _damaged(path)):
             yield batch, 0
 
@@ -142,7 +143,7 @@ def _schema(path: Path) -> Any:
     import pyarrow as pa
 
     if path.suffix not in PARQUET:
-        names = csv_blocks.column_names(path, CSV_BLOCK)
+        names = csv_blocks.column_names(path)
         return pa.schema([pa.field(name, pa.string()) for name in names])
     with _parquet(path) as file:
         return attempt(lambda: file.schema_arrow, _parquet_errors(), _damaged(path))

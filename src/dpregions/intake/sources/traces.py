@@ -178,6 +178,9 @@ def read_fixes(
     return FixReader(files, kind, columns, batch_fixes, progress)
 
 
+_Stream = Callable[[Path, list[str]], Iterator[tuple[Any, int]]]
+
+
 @dataclass(repr=False)
 class FixReader:
     """An iterable of batches of fixes; `read_fixes` makes one."""
@@ -187,6 +190,7 @@ class FixReader:
     _columns: dict[str, str]
     _batch_fixes: int
     _progress: Callable[[float], None] | None
+    _stream: _Stream = stream
     _met: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -201,7 +205,7 @@ class FixReader:
     def _batches(self) -> Iterator[pd.DataFrame]:
         if self.format != "table":
             return _whole_users(self._text_chunks(_TEXT_FORMATS[self.format]), self._batch_fixes)
-        order = _survey(self._files, self._columns)
+        order = _survey(self._files, self._columns, self._stream)
         if order.clustered:
             return _whole_users(self._table_chunks(order, 0, 1), self._batch_fixes)
         return self._scattered(order)
@@ -235,7 +239,7 @@ class FixReader:
     def _table_chunks(self, order: _Order, turn: int, passes: int) -> Iterator[pd.DataFrame]:
         done = 0
         for path in self._files:
-            for chunk, wrong in stream(path, list(self._columns.values())):
+            for chunk, wrong in self._stream(path, list(self._columns.values())):
                 rows = standard(chunk, self._columns, order.ids)
                 done += chunk.num_rows
                 wrong += chunk.num_rows - len(rows)
@@ -281,7 +285,7 @@ class _Order:
     ids: Any  # their Arrow type, one for all files
 
 
-def _survey(files: list[Path], columns: dict[str, str]) -> _Order:
+def _survey(files: list[Path], columns: dict[str, str], stream: _Stream) -> _Order:
     """Look through the users of tables once; holds each user's id, not the rows."""
     import pyarrow as pa
 

@@ -104,13 +104,20 @@ def inconsistency(counts: ArrayLike, *, seed: int = 0) -> Inconsistency:
     pairs_of_rows, pairs_of_cols = math.comb(n_rows + 3, 4), math.comb(n_cols + 3, 4)
     if pairs_of_cols <= LONG_SIDE_LIMIT and pairs_of_rows * pairs_of_cols <= ALL_PAIRS_LIMIT:
         return _all_pairs(table, n_rows, n_cols)
+    return _sampled_pairs(table, n_rows, n_cols, SAMPLED_PAIRS, seed)
+
+
+def _sampled_pairs(
+    table: SignedTable, n_rows: int, n_cols: int, n_pairs: int, seed: int
+) -> Inconsistency:
+    """Look at so many rectangles and so many nested pairs, drawn evenly."""
     rng = np.random.default_rng(seed)
-    rows, cols = (_rising(n, 2, SAMPLED_PAIRS, rng) for n in (n_rows, n_cols))
+    rows, cols = (_rising(n, 2, n_pairs, rng) for n in (n_rows, n_cols))
     negative = int((table.rectangles(*rows, *cols) < 0).sum())
-    rows, cols = (_rising(n, 4, SAMPLED_PAIRS, rng) for n in (n_rows, n_cols))
+    rows, cols = (_rising(n, 4, n_pairs, rng) for n in (n_rows, n_cols))
     outer = table.rectangles(rows[0], rows[3], cols[0], cols[3])
     inner = table.rectangles(rows[1], rows[2], cols[1], cols[2])
-    return Inconsistency(SAMPLED_PAIRS, negative, SAMPLED_PAIRS, int((inner > outer).sum()))
+    return Inconsistency(n_pairs, negative, n_pairs, int((inner > outer).sum()))
 
 
 def _all_pairs(table: SignedTable, n_rows: int, n_cols: int) -> Inconsistency:
