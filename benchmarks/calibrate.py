@@ -1,0 +1,273 @@
+"""What moves when a tuned number of the footprint mechanism is halved or doubled.
+
+Each field of `mechanisms.footprint.tuning.Tuning` is changed by itself. The same made-up cities are
+then released with the same seeds, and errors are held against those of today's numbers; for the
+numbers that only intervals depend on, how often a 95 % interval holds the true count. Study on
+exact data: not a private release.
+
+    python -m benchmarks.calibrate --quick                    about 5 minutes on two busy cores
+    python -m benchmarks.calibrate --markdown FILE            every field and setting: about 40
+    python -m benchmarks.calibrate --fields doubt,reach --seeds 20
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.report import Row
+from benchmarks.utility import synthetic_city
+from dpregions.geometry.cells import select
+from dpregions.geometry.rectangles import default_sizes, placements
+from dpregions.mechanisms.footprint.mechanism import Footprint, FootprintOutcome
+from dpregions.mechanisms.footprint.reading import Reading
+from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
+from dpregions.planning.exact_data import EulerAnswers, ExactData
+from dpregions.planning.workload import relative_errors
+from dpregions.privacy.budget import Budget
+from dpregions.privacy.seeded import StudyNoise
+from dpregions.study.coverage import inside
+
+FIELDS = tuple(field.name for field in fields(Tuning))
+INTERVALS = ("clumping", "mix_doubt", "shape_crowd", "shape_doubt")
+"""Fields that no answer depends on: their intervals are looked at instead."""
+AT_MOST = {"clumping": 1.0, "district_share": 1.0}
+"""Shares of a whole, which cannot be doubled."""
+PLACEMENTS = 60
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A made-up city's users, on n x n cells of 20 km, and an epsilon."""
+
+    n_users: int
+    n: int
+    epsilon: float
+
+    @property
+    def name(self) -> str:
+        """What the setting is called."""
+        return f"N={self.n_users:,} n={self.n} eps={self.epsilon:g}"
+
+
+SETTINGS = (
+    Setting(200, 20, 1.0),
+    Setting(2_000, 20, 1.0),
+    Setting(20_000, 20, 1.0),
+    Setting(10_000, 10, 0.1),
+    Setting(100_000, 10, 1.0),
+    Setting(20_000, 40, 0.4),
+)
+"""From few regions to many for each bucket, so that every kind of plan is chosen somewhere."""
+QUICK = (SETTINGS[1], SETTINGS[3])
+
+
+@dataclass(frozen=True)
+class Change:
+    """One field with another value."""
+
+    field: str
+    how: str
+    tuning: Tuning
+
+
+def changes(names: Sequence[str] = FIELDS) -> Iterator[Change]:
+    """Yield each field halved and doubled; plans are left out, counts stay whole."""
+    for name in names:
+        value: Any = getattr(TUNING, name)
+        if isinstance(value, tuple):
+            yield Change(name, "left out", replace(TUNING, **{name: ()}))
+            continue
+        half = max(value // 2, 1) if isinstance(value, int) else value / 2
+        double = min(2 * value, AT_MOST.get(name, 2 * value))
+        for how, other in (("halved", half), ("doubled", double)):
+            yield Change(name, how, replace(TUNING, **{name: other}))
+
+
+def measure(setting: Setting, seed: int, names: Sequence[str] = FIELDS) -> pd.DataFrame:
+    """Return errors and intervals of one city and seed, today's and with each change.
+
+    One row for each change and size of rectangle: `error` is the median over placements, `held`
+    the share of intervals with the true count, `width` their mean width; `other_plan` is whether
+    something else was measured than today. What does not apply is missing.
+    """
+    data = synthetic_city(setting.n_users, setting.n, seed).exact()
+    rng = np.random.default_rng([setting.n_users, setting.n, seed])
+    shape = data.grid.shape
+    asked = {size: placements(*size, *shape, PLACEMENTS, rng) for size in default_sizes(*shape)}
+
+    def released(tuning: Tuning) -> FootprintOutcome:
+        mechanism = Footprint(tuning=tuning)
+        made = data.outcome(mechanism, Budget(setting.epsilon), "add-remove", StudyNoise(seed))
+        assert isinstance(made, FootprintOutcome)
+        return made
+
+    today = released(TUNING)
+    assert today.reading is not None
+    tables = [_errors(today, data, asked).assign(field="", how="today", other_plan=False)]
+    tables[0] = tables[0].join(_intervals(today, data, asked))
+    for change in changes(names):
+        if change.field in INTERVALS:
+            reading = Reading(today.reading.measured, change.tuning)
+            found, other = _intervals(replace(today, reading=reading), data, asked), False
+        else:
+            made = released(change.tuning)
+            found, other = _errors(made, data, asked), made.strategy != today.strategy
+        tables.append(found.assign(field=change.field, how=change.how, other_plan=other))
+    table = pd.concat(tables).reset_index(names="size")
+    return table.assign(setting=setting.name, seed=seed)
+
+
+def _errors(made: FootprintOutcome, data: ExactData, asked: dict[Any, Any]) -> pd.DataFrame:
+    answers = EulerAnswers(made.counts)
+    found = [
+        np.median(relative_errors(answers.answers(q), data.truth.answers(q), data.n_regions))
+        for q in asked.values()
+    ]
+    return pd.DataFrame({"error": found}, index=_sizes(asked, data))
+
+
+def _intervals(made: FootprintOutcome, data: ExactData, asked: dict[Any, Any]) -> pd.DataFrame:
+    rows = []
+    for q in asked.values():
+        low, high = made.bounds(select(data.grid, inside(q, data.grid)), CONFIDENCE)
+        truth = data.truth.answers(q)
+        rows.append((((low <= truth) & (truth <= high)).mean(), (high - low).mean()))
+    return pd.DataFrame(rows, columns=["held", "width"], index=_sizes(asked, data))
+
+
+def _sizes(asked: dict[Any, Any], data: ExactData) -> list[str]:
+    """Return sizes as shares of the area, rounded to those of the default workload."""
+    cells = data.grid.n_rows * data.grid.n_cols
+    return [f"{100 * h * w / cells:.0f}%" for h, w in asked]
+
+
+def error_ratios(table: pd.DataFrame) -> pd.DataFrame:
+    """Return each change's errors relative to today's: mean over sizes, by setting, and of all.
+
+    `off` is the standard error of the mean of all, by leaving out one seed after the other.
+    """
+    errors = table.dropna(subset="error")
+    of_settings = _ratios(errors)
+    found = of_settings.assign(mean=of_settings.mean(axis=1))
+    seeds = errors["seed"].unique()
+    left = [_ratios(errors[errors["seed"] != seed]).mean(axis=1) for seed in seeds[: len(seeds)]]
+    found["off"] = np.sqrt(len(seeds) - 1) * np.std(left, axis=0) if len(seeds) > 1 else np.nan
+    found["other_plan"] = errors.groupby(["field", "how"])["other_plan"].mean()
+    return found
+
+
+def _ratios(errors: pd.DataFrame) -> pd.DataFrame:
+    """Return changes by settings: the mean over sizes of the ratio of errors, seeds together."""
+    each = errors.groupby(["setting", "size", "field", "how"])["error"].mean()
+    today = each.xs(("", "today"), level=("field", "how"))
+    changed = each.drop(index="", level="field")
+    ratio = changed / today.reindex(changed.index.droplevel(["field", "how"])).to_numpy()
+    return ratio.groupby(["field", "how", "setting"]).mean().unstack()
+
+
+def coverage(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of intervals with the true count by size, and widths beside today's."""
+    rows = table.dropna(subset="held")
+    held = rows.pivot_table("held", ["field", "how"], "size", sort=False)
+    each = rows.groupby(["setting", "size", "field", "how"])["width"].mean()
+    today = each.xs(("", "today"), level=("field", "how"))
+    ratio = each / today.reindex(each.index.droplevel(["field", "how"])).to_numpy()
+    return held.assign(width=ratio.groupby(["field", "how"]).mean())
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """Return both tables as Markdown."""
+    ratios, held = error_ratios(table), coverage(table)
+    names = [s.name for s in SETTINGS if s.name in ratios.columns]
+    head = ["number", "today", "changed", *names, "mean", "other plan"]
+    lines = ["| " + " | ".join(head) + " |", "|---|---:|---|" + "---:|" * (len(head) - 3)]
+    for name in FIELDS:
+        for how in ("halved", "doubled", "left out"):
+            if (name, how) in ratios.index:
+                row = ratios.loc[(name, how)]
+                cells = [f"{row[one]:.2f}" for one in names]
+                cells += [f"{row['mean']:.3f} ± {row['off']:.3f}", f"{row['other_plan']:.0%}"]
+                lines.append(f"| {name} | {_shown(name)} | {how} | " + " | ".join(cells) + " |")
+    sizes = [size for size in held.columns if size != "width"]
+    lines += ["", "| number | today | changed | " + " | ".join(sizes) + " | width |"]
+    lines += ["|---|---:|---|" + "---:|" * (len(sizes) + 1)]
+    for (name, how), row in held.iterrows():
+        cells = ["" if pd.isna(row[s]) else f"{100 * row[s]:.1f}" for s in sizes]
+        shown = _shown(name) if name else ""
+        lines.append(
+            f"| {name} | {shown} | {how} | " + " | ".join(cells) + f" | {row['width']:.2f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _shown(name: str) -> str:
+    value = getattr(TUNING, name)
+    return f"{len(value)} plans" if isinstance(value, tuple) else str(value)
+
+
+def rows_of(table: pd.DataFrame) -> list[Row]:
+    """Return one row for each change: its errors relative to today's, or its coverage."""
+    rows = [
+        Row(f"{name} {how}", found["mean"], "x", note=f"± {found['off']:.3f} by seeds")
+        for (name, how), found in error_ratios(table).iterrows()
+    ]
+    for (name, how), found in coverage(table).iterrows():
+        held = 100 * found.drop("width").mean()
+        note = f"of 95 % intervals hold; width {found['width']:.2f} of today's"
+        rows.append(Row(f"{name} {how}".strip(), held, "%", note=note))
+    return rows
+
+
+def run(quick: bool = False) -> list[Row]:
+    """Measure a few fields; `python -m benchmarks.calibrate` measures them all."""
+    if quick:
+        some = ("doubt", "good_enough", "plans_of_sizes", "clumping")
+        return rows_of(measure(Setting(500, 8, 1.0), 0, some))
+    return rows_of(pd.concat([measure(setting, 0) for setting in QUICK]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.calibrate",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--quick", action="store_true", help="two settings, two seeds")
+    parser.add_argument("--fields", default=",".join(FIELDS), help="names, with commas between")
+    parser.add_argument("--seeds", type=int, help="cities of each setting (6; quick: 2)")
+    parser.add_argument("--only", default="", help="settings whose name holds this text")
+    parser.add_argument("--workers", type=int, default=2, help="processes")
+    parser.add_argument("--markdown", type=Path, help="file for the tables")
+    args = parser.parse_args()
+    names = args.fields.split(",")
+    if unknown := set(names) - set(FIELDS):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; fields are {', '.join(FIELDS)}")
+    seeds = range(args.seeds or (2 if args.quick else 6))
+    settings = [s for s in (QUICK if args.quick else SETTINGS) if args.only in s.name]
+    start, tables = time.perf_counter(), []
+    jobs = [(setting, seed) for seed in seeds for setting in settings]
+    with ProcessPoolExecutor(args.workers, mp_context=get_context("spawn")) as pool:
+        for table in pool.map(partial(measure, names=names), *zip(*jobs, strict=True)):
+            tables.append(table)
+            print(f"{len(tables)} of {len(jobs)}, {time.perf_counter() - start:.0f} s", flush=True)
+            if len(tables) % len(settings) == 0:  # every setting has as many seeds
+                text = markdown(pd.concat(tables))
+                if args.markdown:
+                    args.markdown.write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
