@@ -20,7 +20,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ import pandas as pd
 from benchmarks.report import Row
 from benchmarks.utility import synthetic_city
 from dpregions.geometry.cells import select
-from dpregions.geometry.rectangles import default_sizes, placements
+from dpregions.geometry.rectangles import SHARES, default_sizes, placements
 from dpregions.mechanisms.footprint.mechanism import Footprint, FootprintOutcome
 from dpregions.mechanisms.footprint.reading import Reading
 from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
@@ -38,12 +38,20 @@ from dpregions.privacy.budget import Budget
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.study.coverage import inside
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dpregions.mechanisms.footprint.measuring import Strategy
+
 FIELDS = tuple(field.name for field in fields(Tuning))
 INTERVALS = ("clumping", "mix_doubt", "shape_crowd", "shape_doubt")
 """Fields that no answer depends on: their intervals are looked at instead."""
 AT_MOST = {"clumping": 1.0, "district_share": 1.0}
 """Shares of a whole, which cannot be doubled."""
-PLACEMENTS = 60
+PLACEMENTS, INTERVAL_PLACEMENTS = 60, 12
+"""Rectangles of each size for errors; the first of them for intervals, which take longer."""
+DRAWS = 6
+"""Releases of each city. What to measure is chosen once, which takes far longer."""
 CONFIDENCE = 0.95
 
 
@@ -95,62 +103,94 @@ def changes(names: Sequence[str] = FIELDS) -> Iterator[Change]:
             yield Change(name, how, replace(TUNING, **{name: other}))
 
 
-def measure(setting: Setting, seed: int, names: Sequence[str] = FIELDS) -> pd.DataFrame:
-    """Return errors and intervals of one city and seed, today's and with each change.
+def measure(
+    setting: Setting, seed: int, names: Sequence[str] = FIELDS, draws: int = DRAWS
+) -> pd.DataFrame:
+    """Return errors and intervals of one city, today's and with each change.
 
     One row for each change and size of rectangle: `error` is the median over placements, `held`
-    the share of intervals with the true count, `width` their mean width; `other_plan` is whether
-    something else was measured than today. What does not apply is missing.
+    the share of intervals with the true count, `width` their mean width, all as means over draws
+    of noise; `other_plan` is whether something else is measured than today. What does not apply
+    is missing.
     """
-    data = synthetic_city(setting.n_users, setting.n, seed).exact()
-    rng = np.random.default_rng([setting.n_users, setting.n, seed])
-    shape = data.grid.shape
-    asked = {size: placements(*size, *shape, PLACEMENTS, rng) for size in default_sizes(*shape)}
-
-    def released(tuning: Tuning) -> FootprintOutcome:
-        mechanism = Footprint(tuning=tuning)
-        made = data.outcome(mechanism, Budget(setting.epsilon), "add-remove", StudyNoise(seed))
-        assert isinstance(made, FootprintOutcome)
-        return made
-
-    today = released(TUNING)
-    assert today.reading is not None
-    tables = [_errors(today, data, asked).assign(field="", how="today", other_plan=False)]
-    tables[0] = tables[0].join(_intervals(today, data, asked))
+    city = _City.of(setting, seed, draws)
+    plan, today = city.released(TUNING)
+    table = city.errors(today).join(city.intervals(today))
+    tables = [table.assign(field="", how="today", other_plan=False)]
     for change in changes(names):
         if change.field in INTERVALS:
-            reading = Reading(today.reading.measured, change.tuning)
-            found, other = _intervals(replace(today, reading=reading), data, asked), False
-        else:
-            made = released(change.tuning)
-            found, other = _errors(made, data, asked), made.strategy != today.strategy
-        tables.append(found.assign(field=change.field, how=change.how, other_plan=other))
+            found = city.intervals([_read_with(change.tuning, made) for made in today])
+            tables.append(found.assign(field=change.field, how=change.how, other_plan=False))
+            continue
+        other, made = city.released(change.tuning)
+        found = city.errors(made)
+        tables.append(found.assign(field=change.field, how=change.how, other_plan=other != plan))
     table = pd.concat(tables).reset_index(names="size")
     return table.assign(setting=setting.name, seed=seed)
 
 
-def _errors(made: FootprintOutcome, data: ExactData, asked: dict[Any, Any]) -> pd.DataFrame:
-    answers = EulerAnswers(made.counts)
-    found = [
-        np.median(relative_errors(answers.answers(q), data.truth.answers(q), data.n_regions))
-        for q in asked.values()
-    ]
-    return pd.DataFrame({"error": found}, index=_sizes(asked, data))
+def _read_with(tuning: Tuning, made: FootprintOutcome) -> FootprintOutcome:
+    assert made.reading is not None
+    return replace(made, reading=Reading(made.reading.measured, tuning))
 
 
-def _intervals(made: FootprintOutcome, data: ExactData, asked: dict[Any, Any]) -> pd.DataFrame:
-    rows = []
-    for q in asked.values():
-        low, high = made.bounds(select(data.grid, inside(q, data.grid)), CONFIDENCE)
-        truth = data.truth.answers(q)
-        rows.append((((low <= truth) & (truth <= high)).mean(), (high - low).mean()))
-    return pd.DataFrame(rows, columns=["held", "width"], index=_sizes(asked, data))
+@dataclass(frozen=True)
+class _City:
+    """A made-up city, what is asked of it, and the seeds of its noise."""
+
+    data: ExactData
+    budget: Budget
+    asked: dict[str, NDArray[np.int64]]
+    seeds: list[int]
+
+    @classmethod
+    def of(cls, setting: Setting, seed: int, draws: int) -> _City:
+        data = synthetic_city(setting.n_users, setting.n, seed).exact()
+        rng = np.random.default_rng([setting.n_users, setting.n, seed])
+        shape = data.grid.shape
+        asked = {
+            _nearest_share(h * w / (shape[0] * shape[1])): placements(h, w, *shape, PLACEMENTS, rng)
+            for h, w in default_sizes(*shape)
+        }
+        return cls(data, Budget(setting.epsilon), asked, [100 * seed + i for i in range(draws)])
+
+    def released(self, tuning: Tuning) -> tuple[Strategy, list[FootprintOutcome]]:
+        """Return what is measured, chosen once for the true total, and an outcome for each seed."""
+        data, mechanism = self.data, Footprint(tuning=tuning)
+        prepared = mechanism.prepare(data.grid, data.bound, self.budget, "add-remove")
+        plan = prepared.strategy(float(data.n_regions))
+        fixed = prepared.with_strategy(plan)
+        tally = fixed.tally()
+        for outlines in data.outlines:
+            tally.add(outlines)
+        return plan, [fixed.publish(tally, StudyNoise(seed)) for seed in self.seeds]
+
+    def errors(self, outcomes: list[FootprintOutcome]) -> pd.DataFrame:
+        """Return the median relative error by size."""
+        truth, n, found = self.data.truth, self.data.n_regions, {}
+        answers = [EulerAnswers(made.counts) for made in outcomes]
+        for size, cells in self.asked.items():
+            exact = truth.answers(cells)
+            off = [np.median(relative_errors(a.answers(cells), exact, n)) for a in answers]
+            found[size] = {"error": np.mean(off)}
+        return pd.DataFrame.from_dict(found, orient="index")
+
+    def intervals(self, outcomes: list[FootprintOutcome]) -> pd.DataFrame:
+        """Return how often intervals hold the true count, and how wide they are, by size."""
+        grid, found = self.data.grid, {}
+        for size, all_cells in self.asked.items():
+            cells = all_cells[:, :INTERVAL_PLACEMENTS]
+            exact, selection = self.data.truth.answers(cells), select(grid, inside(cells, grid))
+            bounds = [made.bounds(selection, CONFIDENCE) for made in outcomes]
+            low, high = np.array(bounds).swapaxes(0, 1)
+            held = (low <= exact) & (exact <= high)
+            found[size] = {"held": held.mean(), "width": (high - low).mean()}
+        return pd.DataFrame.from_dict(found, orient="index")
 
 
-def _sizes(asked: dict[Any, Any], data: ExactData) -> list[str]:
-    """Return sizes as shares of the area, rounded to those of the default workload."""
-    cells = data.grid.n_rows * data.grid.n_cols
-    return [f"{100 * h * w / cells:.0f}%" for h, w in asked]
+def _nearest_share(share: float) -> str:
+    """Return the share of the default workload that a rectangle stands for: 14 x 14 of 400: 50%."""
+    return f"{min(SHARES, key=lambda one: abs(one - share)):.0%}"
 
 
 def error_ratios(table: pd.DataFrame) -> pd.DataFrame:
@@ -161,9 +201,11 @@ def error_ratios(table: pd.DataFrame) -> pd.DataFrame:
     errors = table.dropna(subset="error")
     of_settings = _ratios(errors)
     found = of_settings.assign(mean=of_settings.mean(axis=1))
+    found["off"] = np.nan
     seeds = errors["seed"].unique()
-    left = [_ratios(errors[errors["seed"] != seed]).mean(axis=1) for seed in seeds[: len(seeds)]]
-    found["off"] = np.sqrt(len(seeds) - 1) * np.std(left, axis=0) if len(seeds) > 1 else np.nan
+    if len(seeds) > 1:
+        left = [_ratios(errors[errors["seed"] != seed]).mean(axis=1) for seed in seeds]
+        found["off"] = np.sqrt(len(seeds) - 1) * np.std(left, axis=0)
     found["other_plan"] = errors.groupby(["field", "how"])["other_plan"].mean()
     return found
 
@@ -203,7 +245,8 @@ def markdown(table: pd.DataFrame) -> str:
     sizes = [size for size in held.columns if size != "width"]
     lines += ["", "| number | today | changed | " + " | ".join(sizes) + " | width |"]
     lines += ["|---|---:|---|" + "---:|" * (len(sizes) + 1)]
-    for (name, how), row in held.iterrows():
+    order = {name: i for i, name in enumerate(("", *FIELDS))}
+    for (name, how), row in sorted(held.iterrows(), key=lambda one: order[one[0][0]]):
         cells = ["" if pd.isna(row[s]) else f"{100 * row[s]:.1f}" for s in sizes]
         shown = _shown(name) if name else ""
         lines.append(
@@ -234,7 +277,7 @@ def run(quick: bool = False) -> list[Row]:
     """Measure a few fields; `python -m benchmarks.calibrate` measures them all."""
     if quick:
         some = ("doubt", "good_enough", "plans_of_sizes", "clumping")
-        return rows_of(measure(Setting(500, 8, 1.0), 0, some))
+        return rows_of(measure(Setting(500, 8, 1.0), 0, some, draws=2))
     return rows_of(pd.concat([measure(setting, 0) for setting in QUICK]))
 
 
@@ -244,17 +287,18 @@ def main() -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--quick", action="store_true", help="two settings, two seeds")
+    parser.add_argument("--quick", action="store_true", help="two settings, one city each")
     parser.add_argument("--fields", default=",".join(FIELDS), help="names, with commas between")
-    parser.add_argument("--seeds", type=int, help="cities of each setting (6; quick: 2)")
+    parser.add_argument("--seeds", type=int, help="cities of each setting (3; quick: 1)")
     parser.add_argument("--only", default="", help="settings whose name holds this text")
     parser.add_argument("--workers", type=int, default=2, help="processes")
+    parser.add_argument("--save", type=Path, help="file for every figure, as CSV")
     parser.add_argument("--markdown", type=Path, help="file for the tables")
     args = parser.parse_args()
     names = args.fields.split(",")
     if unknown := set(names) - set(FIELDS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; fields are {', '.join(FIELDS)}")
-    seeds = range(args.seeds or (2 if args.quick else 6))
+    seeds = range(args.seeds or (1 if args.quick else 3))
     settings = [s for s in (QUICK if args.quick else SETTINGS) if args.only in s.name]
     start, tables = time.perf_counter(), []
     jobs = [(setting, seed) for seed in seeds for setting in settings]
@@ -262,10 +306,11 @@ def main() -> None:
         for table in pool.map(partial(measure, names=names), *zip(*jobs, strict=True)):
             tables.append(table)
             print(f"{len(tables)} of {len(jobs)}, {time.perf_counter() - start:.0f} s", flush=True)
-            if len(tables) % len(settings) == 0:  # every setting has as many seeds
-                text = markdown(pd.concat(tables))
-                if args.markdown:
-                    args.markdown.write_text(text)
+            if args.save:
+                pd.concat(tables).to_csv(args.save, index=False)
+    text = markdown(pd.concat(tables))
+    if args.markdown:
+        args.markdown.write_text(text)
     print(text)
 
 
