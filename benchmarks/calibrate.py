@@ -5,8 +5,8 @@ then released with the same seeds, and errors are held against those of today's 
 numbers that only intervals depend on, how often a 95 % interval holds the true count. Study on
 exact data: not a private release.
 
-    python -m benchmarks.calibrate --quick                    about 5 minutes on two busy cores
-    python -m benchmarks.calibrate --markdown FILE            every field and setting: about 40
+    python -m benchmarks.calibrate --quick             two settings: some minutes
+    python -m benchmarks.calibrate --markdown FILE     all of them: about half an hour of computing
     python -m benchmarks.calibrate --fields doubt,reach --seeds 20
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -50,7 +50,7 @@ AT_MOST = {"clumping": 1.0, "district_share": 1.0}
 """Shares of a whole, which cannot be doubled."""
 PLACEMENTS, INTERVAL_PLACEMENTS = 60, 12
 """Rectangles of each size for errors; the first of them for intervals, which take longer."""
-DRAWS = 6
+DRAWS, INTERVAL_DRAWS = 6, 16
 """Releases of each city. What to measure is chosen once, which takes far longer."""
 CONFIDENCE = 0.95
 
@@ -70,6 +70,7 @@ class Setting:
 
 
 SETTINGS = (
+    Setting(500, 4, 1.0),
     Setting(200, 20, 1.0),
     Setting(2_000, 20, 1.0),
     Setting(20_000, 20, 1.0),
@@ -78,7 +79,7 @@ SETTINGS = (
     Setting(20_000, 40, 0.4),
 )
 """From few regions to many for each bucket, so that every kind of plan is chosen somewhere."""
-QUICK = (SETTINGS[1], SETTINGS[3])
+QUICK = (SETTINGS[2], SETTINGS[4])
 
 
 @dataclass(frozen=True)
@@ -113,20 +114,27 @@ def measure(
     of noise; `other_plan` is whether something else is measured than today. What does not apply
     is missing.
     """
-    city = _City.of(setting, seed, draws)
-    plan, today = city.released(TUNING)
-    table = city.errors(today).join(city.intervals(today))
-    tables = [table.assign(field="", how="today", other_plan=False)]
-    for change in changes(names):
-        if change.field in INTERVALS:
+    city = _City.of(setting, seed)
+    plan, today = city.released(TUNING, range(100 * seed, 100 * seed + draws))
+    tables = [city.errors(today).assign(field="", how="today", other_plan=False)]
+    for change in changes([name for name in names if name not in INTERVALS]):
+        other, made = city.released(change.tuning, range(100 * seed, 100 * seed + draws))
+        found = city.errors(made).assign(other_plan=other != plan)
+        tables.append(found.assign(field=change.field, how=change.how))
+    of_intervals = [name for name in names if name in INTERVALS]
+    if of_intervals:
+        # One draw decides the whole area: other ones in each setting.
+        seeds = np.random.default_rng([setting.n_users, setting.n, seed, 1]).integers(
+            2**62, size=max(INTERVAL_DRAWS * draws // DRAWS, 1)
+        )
+        _, today = city.released(TUNING, seeds.tolist())
+        tables.append(city.intervals(today).assign(field="", how="today"))
+        for change in changes(of_intervals):
             found = city.intervals([_read_with(change.tuning, made) for made in today])
-            tables.append(found.assign(field=change.field, how=change.how, other_plan=False))
-            continue
-        other, made = city.released(change.tuning)
-        found = city.errors(made)
-        tables.append(found.assign(field=change.field, how=change.how, other_plan=other != plan))
+            tables.append(found.assign(field=change.field, how=change.how))
     table = pd.concat(tables).reset_index(names="size")
-    return table.assign(setting=setting.name, seed=seed)
+    columns = ["field", "how", "size", "error", "other_plan", "held", "width"]
+    return table.reindex(columns=columns).assign(setting=setting.name, seed=seed)
 
 
 def _read_with(tuning: Tuning, made: FootprintOutcome) -> FootprintOutcome:
@@ -136,15 +144,14 @@ def _read_with(tuning: Tuning, made: FootprintOutcome) -> FootprintOutcome:
 
 @dataclass(frozen=True)
 class _City:
-    """A made-up city, what is asked of it, and the seeds of its noise."""
+    """A made-up city, and what is asked of it."""
 
     data: ExactData
     budget: Budget
     asked: dict[str, NDArray[np.int64]]
-    seeds: list[int]
 
     @classmethod
-    def of(cls, setting: Setting, seed: int, draws: int) -> _City:
+    def of(cls, setting: Setting, seed: int) -> _City:
         data = synthetic_city(setting.n_users, setting.n, seed).exact()
         rng = np.random.default_rng([setting.n_users, setting.n, seed])
         shape = data.grid.shape
@@ -152,9 +159,11 @@ class _City:
             _nearest_share(h * w / (shape[0] * shape[1])): placements(h, w, *shape, PLACEMENTS, rng)
             for h, w in default_sizes(*shape)
         }
-        return cls(data, Budget(setting.epsilon), asked, [100 * seed + i for i in range(draws)])
+        return cls(data, Budget(setting.epsilon), asked)
 
-    def released(self, tuning: Tuning) -> tuple[Strategy, list[FootprintOutcome]]:
+    def released(
+        self, tuning: Tuning, seeds: Iterable[int]
+    ) -> tuple[Strategy, list[FootprintOutcome]]:
         """Return what is measured, chosen once for the true total, and an outcome for each seed."""
         data, mechanism = self.data, Footprint(tuning=tuning)
         prepared = mechanism.prepare(data.grid, data.bound, self.budget, "add-remove")
@@ -163,7 +172,7 @@ class _City:
         tally = fixed.tally()
         for outlines in data.outlines:
             tally.add(outlines)
-        return plan, [fixed.publish(tally, StudyNoise(seed)) for seed in self.seeds]
+        return plan, [fixed.publish(tally, StudyNoise(seed)) for seed in seeds]
 
     def errors(self, outcomes: list[FootprintOutcome]) -> pd.DataFrame:
         """Return the median relative error by size."""
@@ -206,7 +215,7 @@ def error_ratios(table: pd.DataFrame) -> pd.DataFrame:
     if len(seeds) > 1:
         left = [_ratios(errors[errors["seed"] != seed]).mean(axis=1) for seed in seeds]
         found["off"] = np.sqrt(len(seeds) - 1) * np.std(left, axis=0)
-    found["other_plan"] = errors.groupby(["field", "how"])["other_plan"].mean()
+    found["other_plan"] = errors.groupby(["field", "how"])["other_plan"].mean().astype(float)
     return found
 
 
@@ -222,37 +231,46 @@ def _ratios(errors: pd.DataFrame) -> pd.DataFrame:
 def coverage(table: pd.DataFrame) -> pd.DataFrame:
     """Return the share of intervals with the true count by size, and widths beside today's."""
     rows = table.dropna(subset="held")
+    if rows.empty:
+        return rows
     held = rows.pivot_table("held", ["field", "how"], "size", sort=False)
     each = rows.groupby(["setting", "size", "field", "how"])["width"].mean()
     today = each.xs(("", "today"), level=("field", "how"))
     ratio = each / today.reindex(each.index.droplevel(["field", "how"])).to_numpy()
+    held = held[[share for share in map("{:.0%}".format, SHARES) if share in held.columns]]
     return held.assign(width=ratio.groupby(["field", "how"]).mean())
 
 
 def markdown(table: pd.DataFrame) -> str:
-    """Return both tables as Markdown."""
+    """Return errors, and intervals if they were looked at, as Markdown."""
     ratios, held = error_ratios(table), coverage(table)
     names = [s.name for s in SETTINGS if s.name in ratios.columns]
-    head = ["number", "today", "changed", *names, "mean", "other plan"]
-    lines = ["| " + " | ".join(head) + " |", "|---|---:|---|" + "---:|" * (len(head) - 3)]
-    for name in FIELDS:
-        for how in ("halved", "doubled", "left out"):
-            if (name, how) in ratios.index:
-                row = ratios.loc[(name, how)]
-                cells = [f"{row[one]:.2f}" for one in names]
-                cells += [f"{row['mean']:.3f} ± {row['off']:.3f}", f"{row['other_plan']:.0%}"]
-                lines.append(f"| {name} | {_shown(name)} | {how} | " + " | ".join(cells) + " |")
-    sizes = [size for size in held.columns if size != "width"]
-    lines += ["", "| number | today | changed | " + " | ".join(sizes) + " | width |"]
-    lines += ["|---|---:|---|" + "---:|" * (len(sizes) + 1)]
-    order = {name: i for i, name in enumerate(("", *FIELDS))}
-    for (name, how), row in sorted(held.iterrows(), key=lambda one: order[one[0][0]]):
-        cells = ["" if pd.isna(row[s]) else f"{100 * row[s]:.1f}" for s in sizes]
-        shown = _shown(name) if name else ""
-        lines.append(
-            f"| {name} | {shown} | {how} | " + " | ".join(cells) + f" | {row['width']:.2f} |"
-        )
+    lines = _head(*names, "mean", "other plan")
+    for change in changes():
+        if (change.field, change.how) in ratios.index:
+            row = ratios.loc[(change.field, change.how)]
+            off = "" if pd.isna(row["off"]) else f" ± {row['off']:.3f}"
+            cells = [f"{row[one]:.2f}" for one in names]
+            cells += [f"{row['mean']:.3f}{off}", f"{row['other_plan']:.0%}"]
+            lines.append(_line(change.field, change.how, cells))
+    if not held.empty:
+        sizes = [size for size in held.columns if size != "width"]
+        lines += ["", *_head(*sizes, "width")]
+        for name, how in [("", "today"), *((c.field, c.how) for c in changes(INTERVALS))]:
+            if (name, how) in held.index:
+                row = held.loc[(name, how)]
+                cells = [f"{100 * row[size]:.1f}" for size in sizes]
+                lines.append(_line(name, how, [*cells, f"{row['width']:.2f}"]))
     return "\n".join(lines) + "\n"
+
+
+def _head(*titles: str) -> list[str]:
+    names = " | ".join(("number", "today", "changed", *titles))
+    return [f"| {names} |", "|---|---:|---|" + "---:|" * len(titles)]
+
+
+def _line(name: str, how: str, cells: list[str]) -> str:
+    return f"| {name} | {_shown(name) if name else ''} | {how} | " + " | ".join(cells) + " |"
 
 
 def _shown(name: str) -> str:
@@ -263,7 +281,7 @@ def _shown(name: str) -> str:
 def rows_of(table: pd.DataFrame) -> list[Row]:
     """Return one row for each change: its errors relative to today's, or its coverage."""
     rows = [
-        Row(f"{name} {how}", found["mean"], "x", note=f"± {found['off']:.3f} by seeds")
+        Row(f"{name} {how}", found["mean"], "x", note=f"another plan in {found['other_plan']:.0%}")
         for (name, how), found in error_ratios(table).iterrows()
     ]
     for (name, how), found in coverage(table).iterrows():
