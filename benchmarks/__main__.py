@@ -18,6 +18,7 @@ TITLES = {
     "coverage": "How often intervals hold the true count: study on exact data",
     "plan": "Errors predicted from public parameters, and measured on the synthetic city",
     "utility": "Errors by size: study on exact data, not a private release",
+    "calibrate": "What moves when a tuned number is halved or doubled",
 }
 
 

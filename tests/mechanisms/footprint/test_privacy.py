@@ -168,6 +168,7 @@ def test_the_strategy_depends_on_public_parameters_and_the_noisy_total_only():
         "spent",
         "factor",
         "sizes",
+        "tuning",
     }
     known = catalogue(3, 2 << 20)
     arguments = {"epsilon": 0.9, "n_regions": 700.0, "spent": 0.1}

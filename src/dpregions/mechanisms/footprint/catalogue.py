@@ -18,15 +18,19 @@ import numpy as np
 from dpregions.geometry.grid import Grid
 from dpregions.geometry.lattice import STEPS
 from dpregions.geometry.outlines import Bound, Outlines
+from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PATTERNS_A_FOOTPRINT = 64
+"""Patterns kept of each size: a limit of the file format, which refuses more."""
 CORNERS = 12
+"""Corners of an ellipse's outline: another limit of the file format."""
 CLEAR = 4
-"""A witness keeps its pattern when it is moved by this many lattice steps."""
-MIN_ASPECT = 0.3
+"""A witness keeps its pattern when it is moved by this many lattice steps: geometry, not tuned."""
+_ELLIPSES, _ELLIPSES_PER_CELL = 40_000, 400
+"""Ellipses drawn, and more for each cell of the largest footprint: as many as take a second."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,11 +131,15 @@ class Catalogue:
         return means
 
 
-@lru_cache(maxsize=8)
-def catalogue(side: int, bound: int) -> Catalogue:
+def catalogue(side: int, bound: int, tuning: Tuning = TUNING) -> Catalogue:
     """Return the catalogue for bodies within `bound` steps and footprints within `side` cells."""
+    return _catalogue(side, bound, tuning.least_aspect, tuning.length_power)
+
+
+@lru_cache(maxsize=8)
+def _catalogue(side: int, bound: int, least_aspect: float, length_power: float) -> Catalogue:
     big = 2 * side + 4
-    bodies = _bodies(side, bound, big)
+    bodies = _bodies(side, bound, big, least_aspect, length_power)
     places, spans = bodies.footprints(big, big, side, empty=True)
     keep = places[:, 2] > 0
     for dx, dy in ((CLEAR, CLEAR), (CLEAR, -CLEAR), (-CLEAR, CLEAR), (-CLEAR, -CLEAR)):
@@ -170,13 +178,13 @@ def _most_frequent(size: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray
     return np.sort(order[rank < PATTERNS_A_FOOTPRINT])
 
 
-def _bodies(side: int, bound: int, big: int) -> Outlines:
+def _bodies(side: int, bound: int, big: int, least_aspect: float, length_power: float) -> Outlines:
     """Return outlines of random ellipses, and of a diamond for every footprint there can be."""
     rng = np.random.default_rng(0)
-    n = 40_000 + 400 * side**2
+    n = _ELLIPSES + _ELLIPSES_PER_CELL * side**2
     longest = min((bound - 4 * CLEAR) / STEPS, float(side))
-    along = longest * np.sqrt(rng.random(n))
-    across = along * rng.uniform(MIN_ASPECT, 1.0, n)
+    along = longest * rng.random(n) ** length_power
+    across = along * rng.uniform(least_aspect, 1.0, n)
     turn = rng.uniform(0, np.pi, (n, 1))
     middle = big / 2 + rng.random((n, 2, 1))
     angle = np.arange(CORNERS) * 2 * np.pi / CORNERS
@@ -193,16 +201,26 @@ def _bodies(side: int, bound: int, big: int) -> Outlines:
     return Outlines.of(points, starts, Grid(0, 0, 1, big, big), Bound(side, bound - CLEAR, True))
 
 
+_INSET = 0.23
+"""How far a diamond's tips reach into their cells: far enough to be clear of the sides."""
+_WAIST, _WAIST_ODD, _WAIST_EVEN = 0.6, 0.47, 0.29
+"""Where a diamond is widest: as a share of one that spans one or two cells, or within the middle
+cell of a longer one. Any fractions do whose sides pass no vertex of the grid within `CLEAR`: round
+ones, such as a half, would. Not tuned: a diamond only sees to it that a footprint has a witness."""
+
+
 def _diamond(h: int, w: int, bound: int) -> NDArray[np.float64]:
     """Return the corners of a diamond with footprint h x w whose extent is as small as can be."""
+    (left, x, right), (bottom, y, top) = (_tips_and_waist(n, bound) for n in (w, h))
+    return np.array([[left, y], [x, bottom], [right, y], [x, top]])
 
-    def ends(n: int) -> tuple[float, float, float]:
-        # Odd fractions keep its sides clear of the grid's vertices.
-        inset = min(0.23, max(bound / STEPS - (n - 2), 0.0) / 4)
-        low, high = (1 - inset, n - 1 + inset) if n > 1 else (0.5 - inset, 0.5 + inset)
-        if n <= 2:  # its whole extent may be far less than a cell
-            return low, low + 0.6 * (high - low), high
-        return low, n // 2 + (0.47 if n % 2 else 0.29), high
 
-    (x0, x, x1), (y0, y, y1) = ends(w), ends(h)
-    return np.array([[x0, y], [x, y0], [x1, y], [x, y1]])
+def _tips_and_waist(n: int, bound: int) -> tuple[float, float, float]:
+    """Return where a diamond over n cells begins, is widest and ends along an axis."""
+    # To touch n cells it must span n - 2 whole ones. What the bound leaves is for its two tips,
+    # and half of that is not used: outlines are snapped, moved and held against a tighter bound.
+    inset = min(_INSET, max(bound / STEPS - (n - 2), 0.0) / 4)
+    low, high = (1 - inset, n - 1 + inset) if n > 1 else (0.5 - inset, 0.5 + inset)
+    if n <= 2:  # its whole extent may be far less than a cell
+        return low, low + _WAIST * (high - low), high
+    return low, n // 2 + (_WAIST_ODD if n % 2 else _WAIST_EVEN), high

@@ -24,79 +24,41 @@ from dpregions.mechanisms.footprint.bodies import Bodies
 from dpregions.mechanisms.footprint.buckets import LIMIT, Alphabet, Buckets
 from dpregions.mechanisms.footprint.expectation import expected_buckets
 from dpregions.mechanisms.footprint.fits import covert_fit
-from dpregions.mechanisms.footprint.levels import WHOLE, Grouping, Hierarchy
+from dpregions.mechanisms.footprint.levels import WHOLE, Hierarchy
 from dpregions.mechanisms.footprint.measuring import Measured, Measurement, Strategy, measure
+from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dpregions.geometry.grid import Grid
     from dpregions.mechanisms.footprint.catalogue import Catalogue
+    from dpregions.mechanisms.footprint.tuning import Words
 
-GOOD_ENOUGH = 0.05
-"""Relative errors well below this are not worth budget that other sizes could use."""
-
-_PROXY_SIDE = 40
-_PROXY_REGIONS = 40_000
-_TRIALS, _MOST_TRIALS = 4, 12
-_TRIED_BUCKETS = 30_000
-_QUERIES = 48
+_LEAST_REGIONS = 20.0
+"""A city has so many regions at least: a noisy total may be negative."""
 _MOST_PATTERNS = 1_000_000
-_STRAY = NormalDist(-0.4, 0.8)
-"""How far sizes stray from the prior's, in its standard deviations: real ones are mostly smaller,
-since a bound is set with room to spare."""
-_MOST_SPOTS = 0.4
+"""Patterns times places up to which plans that measure shapes are tried: a limit of time."""
+_FLOOR = 0.001
+"""Errors are relative to the truth, or to this share of all regions where that is more: as in
+`planning.workload`."""
 _GOLDEN = (5**0.5 - 1) / 2
 
 
-Words = tuple[tuple[int, Grouping, int], ...]
-"""Measurements below the total: the side of blocks in cells (0: the whole area), the letters
-counted apart, and the weight in what is left."""
-
-_SIZES: tuple[Words, ...] = (
-    ((1, "all", 0), (1, "letters", 10)),
-    ((2, "all", 0), (1, "letters", 10)),
-    ((2, "all", 1), (1, "letters", 9)),
-    ((2, "all", 3), (1, "letters", 7)),
-    ((4, "all", 1), (2, "all", 3), (1, "letters", 6)),
-    ((4, "all", 2), (1, "all", 3), (1, "letters", 5)),
-    ((2, "all", 94), (1, "letters", 0), (0, "letters", 6)),
-    ((4, "all", 94), (1, "letters", 0), (0, "letters", 6)),
-    ((4, "all", 34), (2, "all", 60), (1, "letters", 0), (0, "letters", 6)),
-)
-# Joining pays where noise drowns single sizes. Of nine sizes it took more than it gave: how they
-# share out differs too much from place to place.
-_OF_FOUR_SIZES: tuple[Words, ...] = (
-    ((1, "joined", 97), (1, "letters", 0), (0, "letters", 3)),
-    ((4, "all", 0), (1, "joined", 97), (1, "letters", 0), (0, "letters", 3)),
-)
-_OF_MORE_SIZES: tuple[Words, ...] = (
-    ((1, "all", 94), (1, "letters", 0), (0, "letters", 6)),
-    ((4, "all", 20), (1, "all", 74), (1, "letters", 0), (0, "letters", 6)),
-)
-_OF_MANY_SIZES: tuple[Words, ...] = (
-    ((2, "all", 4), (2, "classes", 6), (1, "letters", 0)),
-    ((4, "all", 2), (2, "all", 3), (2, "classes", 4), (1, "letters", 0)),
-    ((4, "all", 1), (4, "classes", 3), (1, "classes", 5), (1, "letters", 0)),
-    ((2, "all", 3), (2, "classes", 1), (1, "classes", 6), (1, "letters", 0)),
-    ((8, "all", 2), (4, "all", 3), (4, "classes", 4), (1, "letters", 0)),
-)
-_SHAPES: tuple[Words, ...] = (
-    ((2, "all", 0), (1, "all", 0), (1, "classes", 0), (1, "letters", 10)),
-    ((2, "all", 2), (1, "letters", 8)),
-    ((1, "all", 0), (1, "classes", 3), (1, "letters", 7)),
-    ((2, "all", 1), (1, "classes", 4), (1, "letters", 5)),
-    ((4, "all", 1), (2, "all", 1), (1, "all", 1), (1, "classes", 3), (1, "letters", 4)),
-)
-
-
-def candidates(side: int, n_rows: int, n_cols: int, *, shapes: bool) -> list[Strategy]:
+def candidates(
+    side: int, n_rows: int, n_cols: int, *, shapes: bool, tuning: Tuning = TUNING
+) -> list[Strategy]:
     """Return the strategies to choose from on a grid; `shapes`: those that measure them too."""
-    of_sizes = _SIZES + (_OF_FOUR_SIZES if side == 2 else ())
-    of_sizes += (_OF_MORE_SIZES if side > 2 else ()) + (_OF_MANY_SIZES if side > 4 else ())
+    of_sizes = tuning.plans_of_sizes + tuning.plans_of_blocks
+    if side == 2:
+        of_sizes += tuning.plans_of_joined
+    if side > 2:
+        of_sizes += tuning.plans_of_cells
+    if side > 4:
+        of_sizes += tuning.plans_of_classes
     n = max(n_rows, n_cols, 2)
     plans: list[tuple[Alphabet, Words]] = [("sizes", words) for words in of_sizes]
-    plans += [("patterns", words) for words in _SHAPES if shapes]
+    plans += [("patterns", words) for words in tuning.plans_of_shapes if shapes]
     made = []
     for alphabet, words in plans:
         kept = tuple(Measurement(*word) for word in words if word[0] < n)
@@ -110,6 +72,7 @@ def candidates(side: int, n_rows: int, n_cols: int, *, shapes: bool) -> list[Str
 class _City:
     """A made-up city: bodies, their true answers, the queries to judge by."""
 
+    shape: tuple[int, int]
     bodies: Bodies
     queries: list[NDArray[np.int64]]
     truth: list[NDArray[np.float64]]
@@ -125,6 +88,7 @@ def choose(
     spent: float,
     factor: int = 1,
     sizes: list[tuple[int, int]] | None = None,
+    tuning: Tuning = TUNING,
 ) -> Strategy:
     """Return the candidate with the least mean log error over the workload.
 
@@ -142,43 +106,39 @@ def choose(
         Sensitivity of a level: 2 under replace-one.
     sizes : list of (rows, cols), optional
         The workload's rectangles, in cells; by default `Rectangles.sizes`.
+    tuning : Tuning, optional
     """
-    rows, cols = _proxy(n_rows, n_cols)
-    if sizes is not None:
-        sizes = [(min(h, rows), min(w, cols)) for h, w in sizes]
-    n_regions = max(n_regions * (rows * cols / (n_rows * n_cols)), 20.0)
+    rows, cols = _proxy(n_rows, n_cols, tuning)
+    n_on_proxy = max(n_regions * (rows * cols / (n_rows * n_cols)), _LEAST_REGIONS)
     # Shapes pay only where a pattern's count at a place stands out of its noise.
-    shapes = may_measure_shapes(catalogue, n_rows, n_cols)
-    shapes = shapes and n_regions * epsilon > len(catalogue) * rows * cols
-    # Fewer regions with more epsilon err alike, relative to their number.
-    scale = max(n_regions / _PROXY_REGIONS, 1.0)
-    n, eps, first = int(n_regions / scale), epsilon * scale / factor, spent * scale / factor
-    rng = np.random.default_rng(0)
-    # Small grids are quick to rehearse, and their few placements tell plans apart less well.
-    trials = _TRIED_BUCKETS // (rows * cols * catalogue.side**2)
-    trials = min(max(trials, _TRIALS), _MOST_TRIALS)
-    cities = []
-    for i in range(trials):
-        # Smaller and larger sizes, smooth and rough cities: spread evenly over what is likely.
-        stray = _STRAY.inv_cdf((i + 0.5) / trials)
-        spots = _MOST_SPOTS * ((i + 0.5) * _GOLDEN % 1.0)
-        cities.append(_city(catalogue, rows, cols, n, stray, spots, sizes, rng))
-    tried = candidates(catalogue.side, rows, cols, shapes=shapes)
-    errors = [_trial_error(one, cities, catalogue, rows, cols, eps, first) for one in tried]
+    shapes = (
+        may_measure_shapes(catalogue, n_rows, n_cols, tuning)
+        and n_on_proxy * epsilon > len(catalogue) * rows * cols
+    )
+    # Fewer regions with more epsilon err alike, relative to their number, and are quicker.
+    fewer = max(n_on_proxy / tuning.proxy_regions, 1.0)
+    on_total, on_rest = (share * fewer / factor for share in (spent, epsilon))
+    asked = sizes or Rectangles(rows, cols).sizes()
+    asked = [(min(h, rows), min(w, cols)) for h, w in asked]
+    cities = _cities(catalogue, rows, cols, int(n_on_proxy / fewer), asked, tuning)
+    tried = candidates(catalogue.side, rows, cols, shapes=shapes, tuning=tuning)
+    errors = [_trial_error(one, cities, catalogue, on_rest, on_total, tuning) for one in tried]
     return tried[int(np.argmin(errors))]
 
 
-def _proxy(n_rows: int, n_cols: int) -> tuple[int, int]:
+def _proxy(n_rows: int, n_cols: int, tuning: Tuning) -> tuple[int, int]:
     """Return the size of a grid like it, or of itself where it is small enough to rehearse."""
-    shrink = max(n_rows, n_cols) / _PROXY_SIDE
+    shrink = max(n_rows, n_cols) / tuning.proxy_side
     if shrink <= 1:
         return n_rows, n_cols
     return max(round(n_rows / shrink), 1), max(round(n_cols / shrink), 1)
 
 
-def may_measure_shapes(catalogue: Catalogue, n_rows: int, n_cols: int) -> bool:
+def may_measure_shapes(
+    catalogue: Catalogue, n_rows: int, n_cols: int, tuning: Tuning = TUNING
+) -> bool:
     """Whether shapes are ever measured on a grid, however many regions there are."""
-    rows, cols = _proxy(n_rows, n_cols)
+    rows, cols = _proxy(n_rows, n_cols, tuning)
     few = len(catalogue) * rows * cols < _MOST_PATTERNS
     return few and n_affordable(catalogue, n_rows, n_cols) > 0
 
@@ -215,13 +175,12 @@ def _trial_error(
     strategy: Strategy,
     cities: list[_City],
     catalogue: Catalogue,
-    n_rows: int,
-    n_cols: int,
     epsilon: float,
     spent: float,
+    tuning: Tuning,
 ) -> float:
     """Return the mean over cities and query sizes of the log of the median relative error."""
-    buckets = Buckets.of(catalogue, strategy.alphabet, n_rows, n_cols)
+    buckets = Buckets.of(catalogue, strategy.alphabet, *cities[0].shape)
     tree = Hierarchy.of(buckets, strategy.levels)
     weights = strategy.weights
     whole = sum(weights.values())
@@ -234,64 +193,104 @@ def _trial_error(
         total = noise.add(tree.sums(WHOLE, counts), epsilon=spent, sensitivity=1)
         noisy = {WHOLE: total, **measure(tree, counts, shares, 1, noise)}
         measured = Measured.of(tree, noisy, shares, 1, noise.variance)
-        fitted = covert_fit(measured, expected_buckets(measured))
+        fitted = covert_fit(measured, expected_buckets(measured, tuning), tuning)
         table = SignedTable(buckets.expand(fitted))
         for cells, truth in zip(city.queries, city.truth, strict=True):
             off = np.abs(table.rectangles(*cells) - truth)
-            error = np.median(off / np.maximum(truth, 0.001 * counts.sum()))
-            logs.append(math.log(error + GOOD_ENOUGH))
+            error = np.median(off / np.maximum(truth, _FLOOR * counts.sum()))
+            logs.append(math.log(error + tuning.good_enough))
     return float(np.mean(logs))
 
 
-def _city(
+def _cities(
     catalogue: Catalogue,
     n_rows: int,
     n_cols: int,
     n: int,
-    stray: float,
+    sizes: list[tuple[int, int]],
+    tuning: Tuning,
+) -> list[_City]:
+    """Make up cities: smaller and larger bodies, smooth and rough, spread over what is likely."""
+    rng = np.random.default_rng(0)
+    # Small grids are quick to rehearse, and their few placements tell plans apart less well.
+    trials = tuning.tried_buckets // (n_rows * n_cols * catalogue.side**2)
+    trials = min(max(trials, tuning.least_trials), tuning.most_trials)
+    strays = NormalDist(tuning.stray_mean, tuning.stray_spread)
+    cities = []
+    for i in range(trials):
+        # Quantiles of both, in different orders: multiples of the golden ratio.
+        stray = strays.inv_cdf((i + 0.5) / trials)
+        spots = tuning.most_spots * ((i + 0.5) * _GOLDEN % 1.0)
+        weights = _off_the_prior(catalogue, n_rows, n_cols, stray, tuning)
+        bodies = _made_up(catalogue, n_rows, n_cols, n, weights, spots, rng, tuning)
+        table, asked = SignedTable(bodies.counts_on(n_rows, n_cols)), Rectangles(n_rows, n_cols)
+        queries = [asked.placed(h, w, tuning.trial_queries, rng) for h, w in sizes]
+        truth = [table.rectangles(*cells) for cells in queries]
+        cities.append(_City((n_rows, n_cols), bodies, queries, truth))
+    return cities
+
+
+def _made_up(
+    catalogue: Catalogue,
+    n_rows: int,
+    n_cols: int,
+    n: int,
+    weights: NDArray[np.float64],
     spots: float,
-    sizes: list[tuple[int, int]] | None,
     rng: np.random.Generator,
-) -> _City:
-    """Make up a city: crowded districts, hot spots, sizes and shapes off the catalogue's.
+    tuning: Tuning,
+) -> Bodies:
+    """Make up the bodies of a city: crowded districts, countryside, hot spots.
 
     A hot spot is many bodies in one bucket, as around a station: real data are rougher than
     any mixture of districts, and a strategy must not count on smoothness. The share `spots` of
-    all bodies is in such spots. Nor must it count on the prior's sizes: bodies are larger or
-    smaller than it has them by `stray` of its standard deviations.
+    all bodies is in such spots.
     """
-    pattern = rng.choice(len(catalogue), n, p=_off_the_prior(catalogue, n_rows, n_cols, stray))
-    extent = np.array([n_rows, n_cols])
-    middles = extent * rng.normal(0.5, 0.22, (24, 2))
-    width = rng.uniform(0.02, 0.08, 24)
-    crowd = 1.0 / np.arange(1, 25)
-    district = rng.choice(24, n, p=crowd / crowd.sum())
-    near = middles[district] + extent * width[district, None] * rng.normal(size=(n, 2))
-    wide = extent * rng.normal(0.5, 0.25, (n, 2))
-    place = np.floor(np.where(rng.random((n, 1)) < 0.85, near, wide)).astype(np.int64)
-    spot = np.flatnonzero(rng.random(n) < spots)
-    like = rng.integers(0, n, 1 + n // 40)[(rng.random(len(spot)) ** 2 * (n // 40)).astype(int)]
-    pattern[spot], place[spot] = pattern[like], place[like]
+    pattern = rng.choice(len(catalogue), n, p=weights)
+    place = _places(n_rows, n_cols, n, rng, tuning)
+    # A body in a spot is where another one is and like it. The first spots draw the most.
+    in_spot = np.flatnonzero(rng.random(n) < spots)
+    n_spots = n // tuning.bodies_per_spot
+    model = rng.integers(0, n, 1 + n_spots)
+    rank = rng.random(len(in_spot)) ** tuning.spot_crowding * n_spots
+    like = model[rank.astype(np.int64)]
+    pattern[in_spot], place[in_spot] = pattern[like], place[like]
     row = np.clip(place[:, 0], 0, n_rows - catalogue.heights[pattern])
     col = np.clip(place[:, 1], 0, n_cols - catalogue.widths[pattern])
-    bodies = Bodies(catalogue, pattern, row, col, np.ones(n, np.int64))
-    table = SignedTable(bodies.counts_on(n_rows, n_cols))
-    asked = Rectangles(n_rows, n_cols)
-    queries = [asked.placed(h, w, _QUERIES, rng) for h, w in sizes or asked.sizes()]
-    return _City(bodies, queries, [table.rectangles(*cells) for cells in queries])
+    return Bodies(catalogue, pattern, row, col, np.ones(n, np.int64))
+
+
+def _places(
+    n_rows: int, n_cols: int, n: int, rng: np.random.Generator, tuning: Tuning
+) -> NDArray[np.int64]:
+    """Return cells, row and column, in districts that follow Zipf's law and between them."""
+    extent, n_districts = np.array([n_rows, n_cols]), tuning.districts
+    middles = extent * rng.normal(0.5, tuning.district_scatter, (n_districts, 2))
+    width = rng.uniform(tuning.narrowest_district, tuning.widest_district, n_districts)
+    crowd = 1.0 / np.arange(1, n_districts + 1)
+    district = rng.choice(n_districts, n, p=crowd / crowd.sum())
+    near = middles[district] + extent * width[district, None] * rng.normal(size=(n, 2))
+    wide = extent * rng.normal(0.5, tuning.countryside, (n, 2))
+    at = np.where(rng.random((n, 1)) < tuning.district_share, near, wide)
+    return np.floor(at).astype(np.int64)
 
 
 def _off_the_prior(
-    catalogue: Catalogue, n_rows: int, n_cols: int, stray: float
+    catalogue: Catalogue, n_rows: int, n_cols: int, stray: float, tuning: Tuning
 ) -> NDArray[np.float64]:
-    """Return how often patterns occur where sizes and shapes are not quite the prior's."""
+    """Return how often patterns occur where sizes and shapes are not quite the prior's.
+
+    A strategy must not count on the prior: bodies are larger than it has them by `stray` of its
+    standard deviations of sizes, or smaller, and fill more of their footprints.
+    """
     h, w = catalogue.heights, catalogue.widths
     weight = catalogue.weights * catalogue.prior[h, w] * ((h <= n_rows) & (w <= n_cols))
     size = (h + w).astype(np.float64)
     mean = np.average(size, weights=weight)
     spread = math.sqrt(np.average((size - mean) ** 2, weights=weight)) or 1.0
     filled = (np.diff(catalogue.spans[:, ::2], axis=2)[:, :, 0] + 1).clip(0).sum(axis=1)
-    weight = weight * np.exp(stray * (size - mean) / spread + filled / (h * w))
+    tilt = stray * (size - mean) / spread + tuning.fullness * (filled / (h * w))
+    weight = weight * np.exp(tilt)
     return weight / weight.sum()
 
 

@@ -14,43 +14,35 @@ import numpy as np
 
 from dpregions.mechanisms.footprint.fits import combine, covert_fit, split
 from dpregions.mechanisms.footprint.levels import letter_groups
+from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dpregions.mechanisms.footprint.measuring import Measured
 
-_LEAST_MIX = 0.005
-"""Part of its prior count that every size keeps, so that no bucket is ruled out."""
-_REACH = 0.35
-"""How far surroundings reach, in sides of the blocks that were measured."""
-_EVEN = 0.1
-"""Part of the mean density that every place is taken to have."""
-_TIMES = 3
-"""How often density and counts are taken from each other; they settle soon."""
 
-
-def expected_buckets(measured: Measured) -> NDArray[np.float64]:
+def expected_buckets(measured: Measured, tuning: Tuning = TUNING) -> NDArray[np.float64]:
     """Return how much each bucket is expected to hold beforehand, up to a factor.
 
     As `expected_letters` says, but within each of the finest measured parts by the density of
     regions around each bucket, which neighbouring parts tell about: a block beside a crowded
     one holds more towards it. Parts keep their sums, so what was measured is not used twice.
     """
-    letters = expected_letters(measured)
+    letters = expected_letters(measured, tuning)
     tree, finest = measured.hierarchy, measured.finest
     if finest in (0, len(tree.levels) - 1):
         return letters
     part, n = tree.part[finest], tree.sizes[finest]
-    around = _Surroundings(measured, _REACH * tree.levels[finest].block)
-    held = covert_fit(measured, letters)
+    around = _Surroundings(measured, tuning.reach * tree.levels[finest].block)
+    held = covert_fit(measured, letters, tuning)
     if not held.any():
         return letters
     inside, share = np.bincount(part, held, n)[part], np.bincount(part, letters, n)[part]
     even = around.smooth(letters) * (held.sum() / letters.sum())
     found = letters
-    for _ in range(_TIMES):
-        dense = letters * (around.smooth(held) / even + _EVEN)
+    for _ in range(tuning.smoothings):
+        dense = letters * (around.smooth(held) / even + tuning.even_density)
         found = dense / np.bincount(part, dense, n)[part]
         held = inside * found
     return share * found
@@ -86,7 +78,7 @@ class _Surroundings:
         return total
 
 
-def expected_letters(measured: Measured) -> NDArray[np.float64]:
+def expected_letters(measured: Measured, tuning: Tuning = TUNING) -> NDArray[np.float64]:
     """Return how much each bucket is expected to hold beforehand, up to a factor.
 
     The catalogue's prior, or what a measured mix of letters makes of it, with each group of
@@ -94,7 +86,7 @@ def expected_letters(measured: Measured) -> NDArray[np.float64]:
     apart. Groups lost in the noise keep a little.
     """
     tree, buckets = measured.hierarchy, measured.hierarchy.buckets
-    weight = (_mix(measured) / np.diff(buckets.starts))[buckets.letters]
+    weight = (_mix(measured, tuning) / np.diff(buckets.starts))[buckets.letters]
     for level in range(len(tree.levels) - 1, -1, -1):
         noisy = measured.levels[level]
         if noisy is None or tree.levels[level].letters == "all":
@@ -104,12 +96,13 @@ def expected_letters(measured: Measured) -> NDArray[np.float64]:
         of_part[tree.part[level]] = group
         total = np.bincount(of_part, noisy.values)
         noise = np.sqrt(np.bincount(of_part) * noisy.variance)
-        total = np.maximum(total - 0.5 * noise, 0.25 * noise)
+        least = tuning.group_floor * noise
+        total = np.maximum(total - tuning.group_discount * noise, least)
         return weight * (total / np.bincount(group, weight))[group]
     return weight
 
 
-def _mix(measured: Measured) -> NDArray[np.float64]:
+def _mix(measured: Measured, tuning: Tuning) -> NDArray[np.float64]:
     """Return how many regions of each letter are expected, up to a factor.
 
     By the prior; or, where the mix was measured, the best total of all regions split as the
@@ -124,9 +117,9 @@ def _mix(measured: Measured) -> NDArray[np.float64]:
     noise = np.full(len(mean), measured.mix.variance)
     whole = np.zeros(len(mean), np.int64)
     # Of a hundred sizes several stray by two standard deviations by chance.
-    believed = max(2.0, 0.4 * math.sqrt(len(mean)))
-    found = split(np.array([total]), whole, mean, measured.mix.values, noise, believed)
-    return np.maximum(found, _LEAST_MIX * mean)
+    believed = max(tuning.believed, tuning.believed_mix * math.sqrt(len(mean)))
+    found = split(np.array([total]), whole, mean, measured.mix.values, noise, tuning, believed)
+    return np.maximum(found, tuning.least_mix * mean)
 
 
 def mix_doubt(measured: Measured) -> float:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
 from dpregions.mechanisms.least_squares import gathered, settled
 
 if TYPE_CHECKING:
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
     from dpregions.mechanisms.footprint.measuring import Measured
 
 _ROUNDS = 25
-_LEAST_SPREAD = 1e-3
-_DOUBT = 4.0
+"""Rounds of setting negative children to 0, at most; what is left is cut and scaled."""
+_LEAST_VARIANCE = 1e-9
+"""Of a child of which nothing is expected: enough to divide by, nothing beside one region."""
+_TINY = 1e-300
+"""What stands for a sum of nothing, to divide by."""
 
 
 def combine(measured: Measured) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
@@ -52,7 +56,9 @@ def signed_fit(measured: Measured, expected: NDArray[np.float64]) -> NDArray[np.
     return fit[tree.part[-1]]
 
 
-def covert_fit(measured: Measured, expected: NDArray[np.float64]) -> NDArray[np.float64]:
+def covert_fit(
+    measured: Measured, expected: NDArray[np.float64], tuning: Tuning = TUNING
+) -> NDArray[np.float64]:
     """Return non-negative counts of buckets, top-down; unmeasured detail as expected."""
     tree = measured.hierarchy
     values, spread = combine(measured)
@@ -62,7 +68,7 @@ def covert_fit(measured: Measured, expected: NDArray[np.float64]) -> NDArray[np.
         if np.isinf(spread[level]).any():
             fit = prior
             continue
-        fit = split(fit, up, prior, values[level], spread[level])
+        fit = split(fit, up, prior, values[level], spread[level], tuning, tuning.believed)
     return fit[tree.part[-1]]
 
 
@@ -72,7 +78,8 @@ def split(
     prior: NDArray[np.float64],
     seen: NDArray[np.float64],
     noise: NDArray[np.float64],
-    believed: float = 2.0,
+    tuning: Tuning,
+    believed: float,
 ) -> NDArray[np.float64]:
     """Return children that add up to their parents' totals, between prior and measurement.
 
@@ -80,21 +87,27 @@ def split(
     a real unevenness s that is estimated from how far the measurements stray. Where one
     strays by more than `believed` standard deviations of its noise, it is believed: real
     counts have heavier tails than any common s, and shrinking a hot spot costs more than it
-    saves. For the same reason the variance is taken `_DOUBT` times over.
+    saves. For the same reason the variance is taken `tuning.doubt` times over.
     """
-    stray = (seen - prior) ** 2 - noise - prior
-    trust = 1.0 / (noise + prior + 0.3 * prior**2) ** 2
-    uneven = (trust * prior**2 * stray).sum() / max((trust * prior**4).sum(), 1e-300)
-    beyond = np.maximum((seen - prior) ** 2 - believed**2 * noise, 0.0)
-    own = _DOUBT * (prior + max(uneven, _LEAST_SPREAD) * prior**2) + beyond + 1e-9
-    weight = own * noise / (own + noise)
-    best = weight * (prior / own + seen / noise)
+    # s by least squares: what noise and chance leave of each square is s * m**2 in the mean.
+    # The variance of a square goes with its mean squared, for which s is guessed beforehand.
+    unexplained = (seen - prior) ** 2 - noise - prior
+    precision = 1.0 / (noise + prior + tuning.unevenness_guess * prior**2) ** 2
+    found = (precision * prior**2 * unexplained).sum() / max((precision * prior**4).sum(), _TINY)
+    uneven = max(found, tuning.least_unevenness)
+    outlying = np.maximum((seen - prior) ** 2 - believed**2 * noise, 0.0)
+    variance = tuning.doubt * (prior + uneven * prior**2) + outlying + _LEAST_VARIANCE
+    # Each child by itself: prior and measurement averaged by precision, and what may be off.
+    doubtful = variance * noise / (variance + noise)
+    best = doubtful * (prior / variance + seen / noise)
+    # What a parent's total differs by is shared out to the most doubtful first. That may turn
+    # some negative: they are set to 0 for good, and the others share again.
     free = np.ones(len(best), np.bool_)
     n = len(total)
     for _ in range(_ROUNDS):
-        room = np.maximum(sums(up, weight * free, n), 1e-300)
-        shift = (total - sums(up, best * free, n)) / room
-        fit = np.where(free, best + weight * shift[up], 0.0)
+        doubt_of_free = np.maximum(sums(up, doubtful * free, n), _TINY)
+        missing = (total - sums(up, best * free, n)) / doubt_of_free
+        fit = np.where(free, best + doubtful * missing[up], 0.0)
         negative = (fit < 0) & free
         if not negative.any():
             break

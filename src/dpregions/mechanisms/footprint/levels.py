@@ -35,6 +35,11 @@ WHOLE = Level(0, "all")
 MIX = Level(0, "letters")
 """The number of regions of each letter in the whole area. Blocks do not refine it."""
 
+_CLASS_GROWTH = 1.6
+"""How much longer the sides of one class of sizes are than those of the class before. Set by hand,
+and now a part of the file format: counts of classes can be read only with the growth they were
+made with, so it is not in `tuning`."""
+
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
@@ -135,7 +140,7 @@ def letter_groups(buckets: Buckets, letters: Grouping) -> NDArray[np.int64]:
         return np.unique(np.where(small, 0, size), return_inverse=True)[1]
     ends = [1]
     while ends[-1] <= buckets.catalogue.side:
-        ends.append(max(ends[-1] + 1, round(ends[-1] * 1.6)))
+        ends.append(max(ends[-1] + 1, round(ends[-1] * _CLASS_GROWTH)))
     height = np.searchsorted(ends, buckets.heights, side="right")
     width = np.searchsorted(ends, buckets.widths, side="right")
     _, group = np.unique(height * len(ends) + width, return_inverse=True)

@@ -34,6 +34,7 @@ from dpregions.mechanisms.footprint.levels import WHOLE, Hierarchy
 from dpregions.mechanisms.footprint.measuring import Measured, Strategy, measure
 from dpregions.mechanisms.footprint.reading import Reading, half_widths
 from dpregions.mechanisms.footprint.tally import FootprintTally
+from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
 from dpregions.memory import BUCKET, COMPONENT, refuse_beyond
 from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.noise import scale_for
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from dpregions.geometry.outlines import Bound
     from dpregions.privacy.noise import NoiseSource
 
-LEAST_TOTAL, MOST_TOTAL = Fraction(1, 50), Fraction(1, 4)
 MOST_NOISE = 1_000_000
 """Largest scale of the total's noise: it is made up of bodies, one by one."""
 LEAST_STEPS = 128
@@ -66,28 +66,34 @@ class Footprint:
         text ("2km"): the budget is laid out for them. By default all sizes matter alike.
     strategy : Strategy, optional
         What to measure, fixed beforehand; by default it is chosen for the noisy total.
+    tuning : Tuning, optional
+        For calibration and tests: other numbers than today's. A file does not keep them: read
+        back, intervals are by today's.
     """
 
     name: ClassVar[str] = "footprint"
 
     workload: Any = None
     strategy: Strategy | None = None
+    tuning: Tuning = TUNING
 
     def prepare(
         self, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours
     ) -> PreparedFootprint:
         """Settle budget shares and the catalogue; refuse what cannot be measured or held."""
         sizes = None if self.workload is None else workload_sizes(self.workload, grid)
-        share = total_share(grid)
+        share = total_share(grid, self.tuning)
         first, rest = budget.split(share, 1 - share)
         factor = PrivacyUnit(neighbours).sensitivity_factor
         side = min(bound.k + 1, max(grid.shape))
         _refuse_hopeless(first, factor, bound)
         n_sizes = refuse_too_many(side, *grid.shape)
-        known = catalogue(side, bound.steps)
+        known = catalogue(side, bound.steps, self.tuning)
         # Whether shapes are measured is decided after the debit: both must fit before it.
         _refuse_beyond_memory(grid, max(n_sizes, n_affordable(known, *grid.shape)))
-        return PreparedFootprint(grid, first, rest, factor, known, sizes, self.strategy)
+        return PreparedFootprint(
+            grid, first, rest, factor, known, sizes, self.strategy, self.tuning
+        )
 
     @classmethod
     def layout(cls, *, covert: bool) -> Layout:
@@ -119,12 +125,13 @@ class PreparedFootprint:
     known: Catalogue
     sizes: list[tuple[int, int]] | None
     fixed: Strategy | None
+    tuning: Tuning = TUNING
 
     def tally(self) -> FootprintTally:
         """Return an empty tally, of the finest alphabet that may be measured."""
         if self.fixed is not None:
             finest = self.fixed.alphabet
-        elif may_measure_shapes(self.known, *self.grid.shape):
+        elif may_measure_shapes(self.known, *self.grid.shape, self.tuning):
             finest = "patterns"
         else:
             finest = "sizes"
@@ -145,6 +152,7 @@ class PreparedFootprint:
             spent=float(self.first),
             factor=self.sensitivity,
             sizes=self.sizes,
+            tuning=self.tuning,
         )
 
     def with_strategy(self, strategy: Strategy) -> PreparedFootprint:
@@ -180,7 +188,7 @@ class PreparedFootprint:
 
     def post_process(self, strategy: Strategy, measured: Measured) -> FootprintOutcome:
         """Fit the noisy counts and make bodies of them."""
-        reading, tree = Reading(measured), measured.hierarchy
+        reading, tree = Reading(measured, self.tuning), measured.hierarchy
         bodies = make_bodies(tree.buckets, reading.held)
         shares = strategy.shares(self.first, self.rest)
         return FootprintOutcome(
@@ -203,7 +211,7 @@ class PreparedFootprint:
     def expected_counts(self, tally: FootprintTally, noise: NoiseSource) -> NDArray[np.float64]:
         """Return about what `publish` gives as counts, without making bodies one by one."""
         _, measured = self._measured(tally, noise)
-        return measured.hierarchy.buckets.expand(Reading(measured).held)
+        return measured.hierarchy.buckets.expand(Reading(measured, self.tuning).held)
 
     def total_variances(self) -> tuple[float, float]:
         """Return the variance of the noisy total, by itself and after the fit."""
@@ -215,14 +223,14 @@ class PreparedFootprint:
         return measured.noisy[WHOLE].variance, float(combine(measured)[1][0][0])
 
 
-def total_share(grid: Grid) -> Fraction:
+def total_share(grid: Grid, tuning: Tuning = TUNING) -> Fraction:
     """Return the share of the budget for the total, which the choice of levels rests on.
 
     One over the square root of the number of cells: the total is then as precise as the sum
     of all cells of a plain histogram of points at the whole budget.
     """
     share = Fraction(1, math.isqrt(grid.n_rows * grid.n_cols))
-    return min(max(share, LEAST_TOTAL), MOST_TOTAL)
+    return min(max(share, tuning.least_total), tuning.most_total)
 
 
 def _refuse_beyond_memory(grid: Grid, n_buckets: int) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from dpregions.mechanisms.footprint.expectation import expected_buckets, mix_doubt
 from dpregions.mechanisms.footprint.fits import combine, covert_fit, shares_of, signed_fit, sums
+from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
 from dpregions.privacy import law
 
 if TYPE_CHECKING:
@@ -27,19 +28,6 @@ if TYPE_CHECKING:
 
 _BATCH = 1 << 20
 """Chances held at once, buckets times queries."""
-
-CLUMPING = 0.7
-"""How much regions keep together within a part that was not measured further, so that they
-fall the same way: 0 not at all, 1 entirely."""
-
-MIX_DOUBT = 1.5
-"""How far the prior's chances are off, as a share of their own spread, where nothing is known of
-the sizes of regions."""
-
-SHAPE_CROWD, SHAPE_DOUBT = 2.0, 1.0
-"""How shapes stray from the prior: regions that are alike fall the same way, so their chance
-has more variance than independent ones have, by the first; and the prior's chances may be off,
-by the second as a share of their own spread. Both cover T-Drive and the synthetic city."""
 
 
 class FinestParts(NamedTuple):
@@ -55,11 +43,12 @@ class Reading:
     """What measurements say of every bucket, and how far that may be off."""
 
     measured: Measured
+    tuning: Tuning = TUNING
 
     @cached_property
     def expected(self) -> NDArray[np.float64]:
         """How much each bucket is expected to hold beforehand, up to a factor."""
-        return expected_buckets(self.measured)
+        return expected_buckets(self.measured, self.tuning)
 
     @cached_property
     def fitted(self) -> NDArray[np.float64]:
@@ -69,7 +58,7 @@ class Reading:
     @cached_property
     def held(self) -> NDArray[np.float64]:
         """The non-negative counts that the bodies follow: how many regions a query may split."""
-        return covert_fit(self.measured, self.expected)
+        return covert_fit(self.measured, self.expected, self.tuning)
 
     @cached_property
     def _variance(self) -> QueryVariance:
@@ -122,12 +111,12 @@ class Reading:
             chance = row_sums(parts.of_bucket[which], chance * expected, len(held)) / parts.expected
         either = np.maximum(chance * (1 - chance), 0.0)
         # Regions fall either way by chance, and the prior as a whole may be off.
-        spread = either @ held
+        t, spread = self.tuning, either @ held
         if parts is None:
-            shape = SHAPE_CROWD * spread + (SHAPE_DOUBT * spread) ** 2
+            shape = t.shape_crowd * spread + (t.shape_doubt * spread) ** 2
         else:
-            doubt = MIX_DOUBT * self._mix_doubt * spread
-            shape = spread + CLUMPING * (either @ held**2) + doubt**2
+            doubt = t.mix_doubt * self._mix_doubt * spread
+            shape = spread + t.clumping * (either @ held**2) + doubt**2
         return noise, np.sqrt(shape)
 
 
