@@ -41,7 +41,8 @@ def test_blocks_and_commands_run(page, tmp_path, monkeypatch, request):
     for number, body in enumerate(blocks(page, "python")):
         with warnings.catch_warnings():
             warnings.simplefilter("default")
-            exec(compile(body, f"{page.name} block {number}", "exec"), namespace)
+            code = compile(body, f"{page.name} block {number}", "exec", dont_inherit=True)
+            exec(code, namespace)
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     for command in commands(page):
         if command.startswith("make "):
