@@ -5,8 +5,8 @@ then released with the same seeds, and errors are held against those of today's 
 numbers that only intervals depend on, how often a 95 % interval holds the true count. Study on
 exact data: not a private release.
 
-    python -m benchmarks.calibrate --quick             two settings: some minutes
-    python -m benchmarks.calibrate --markdown FILE     all of them: about half an hour of computing
+    python -m benchmarks.calibrate --quick             a minute of computing
+    python -m benchmarks.calibrate --markdown FILE     all settings: half an hour of computing
     python -m benchmarks.calibrate --fields doubt,reach --seeds 20
 """
 
@@ -217,7 +217,8 @@ def error_ratios(table: pd.DataFrame) -> pd.DataFrame:
     if len(seeds) > 1:
         left = [_ratios(errors[errors["seed"] != seed]).mean(axis=1) for seed in seeds]
         found["off"] = np.sqrt(len(seeds) - 1) * np.std(left, axis=0)
-    found["other_plan"] = errors.groupby(["field", "how"])["other_plan"].mean().astype(float)
+    of_cities = errors.drop_duplicates(["field", "how", "setting", "seed"])
+    found["other_plan"] = of_cities.groupby(["field", "how"])["other_plan"].mean().astype(float)
     return found
 
 

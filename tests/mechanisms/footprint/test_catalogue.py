@@ -15,7 +15,9 @@ from dpregions.mechanisms.footprint.catalogue import (
     PATTERNS_A_FOOTPRINT,
     Catalogue,
     catalogue,
+    drawn_catalogue,
 )
+from dpregions.mechanisms.footprint.tuning import TUNING
 from support.oracle import padded, touched
 
 STEPS = 1 << 20
@@ -148,7 +150,8 @@ def test_no_pattern_is_listed_twice(ratio):
 @pytest.mark.parametrize("ratio", [1, 2.5])
 def test_everyone_has_the_same_catalogue(ratio):
     first = known(ratio)
-    again = catalogue.__wrapped__(first.side, steps_of(ratio))
+    numbers = TUNING.least_aspect, TUNING.length_power
+    again = drawn_catalogue.__wrapped__(first.side, steps_of(ratio), *numbers)
     assert again is not first
     for name in ("heights", "widths", "spans", "weights", "first", "last", "prior", "xy"):
         np.testing.assert_array_equal(getattr(first, name), getattr(again, name))

@@ -133,11 +133,12 @@ class Catalogue:
 
 def catalogue(side: int, bound: int, tuning: Tuning = TUNING) -> Catalogue:
     """Return the catalogue for bodies within `bound` steps and footprints within `side` cells."""
-    return _catalogue(side, bound, tuning.least_aspect, tuning.length_power)
+    return drawn_catalogue(side, bound, tuning.least_aspect, tuning.length_power)
 
 
 @lru_cache(maxsize=8)
-def _catalogue(side: int, bound: int, least_aspect: float, length_power: float) -> Catalogue:
+def drawn_catalogue(side: int, bound: int, least_aspect: float, length_power: float) -> Catalogue:
+    """Return the catalogue by the numbers that it depends on: others of a tuning do not matter."""
     big = 2 * side + 4
     bodies = _bodies(side, bound, big, least_aspect, length_power)
     places, spans = bodies.footprints(big, big, side, empty=True)
