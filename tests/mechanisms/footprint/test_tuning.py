@@ -94,3 +94,12 @@ def test_a_record_passes_its_numbers_down(changes, moved):
 
     today, other = answers("footprint"), answers(Footprint(tuning=replace(TUNING, **changes)))
     assert {name for name in today if not np.array_equal(today[name], other[name])} == moved
+
+
+def test_a_release_with_another_tuning_is_not_saved(tmp_path):
+    method = Footprint(tuning=replace(TUNING, clumping=0.5))
+    city, terms = dpr.synthetic.regions(50), {"epsilon": 1, "max_diameter": "2km"}
+    made = release_with(StudyNoise(0), city, dpr.synthetic.grid(), method=method, **terms)
+    with pytest.raises(dpr.errors.InputError, match="another tuning cannot be saved"):
+        made.save(tmp_path / "city.parquet")
+    assert not list(tmp_path.iterdir())

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from dpregions.errors import Argument, PrivacyError
+from dpregions.errors import Argument, InputError, PrivacyError
 from dpregions.mechanisms.base import Columns, Held, Layout, Outcome
 from dpregions.mechanisms.footprint import codec
 from dpregions.mechanisms.footprint.bodies import Bodies, make_bodies
@@ -300,5 +300,10 @@ class FootprintOutcome(Outcome):
 
     def columns(self) -> Columns:
         """Return bodies, noisy counts and the catalogue."""
+        if self.reading is not None and self.reading.tuning != TUNING:
+            raise InputError(
+                "a release made with another tuning cannot be saved: read back, it would have "
+                "other intervals"
+            )
         measured = None if self.reading is None else self.reading.measured
         return codec.columns_of(self.grid, self.bodies, measured, self.strategy)
