@@ -19,6 +19,7 @@ from dpregions.errors import GridError, InputError, PrivacyError, ReleaseFileErr
 from dpregions.geometry.grid import COUNT
 from dpregions.mechanisms.footprint import bodies
 from dpregions.mechanisms.footprint.choice import n_affordable
+from dpregions.memory import LOADED, LOADED_ENTRY
 from support.release_files import GRID, assert_same, forged, made
 
 # What a process may use
@@ -128,13 +129,16 @@ def test_a_release_too_large_to_read_is_not_called_damaged(method, tmp_path, mon
         dpr.load(tmp_path / "a")
 
 
-def test_a_release_of_too_many_buckets_to_read_is_not_called_damaged(good, monkeypatch):
-    memory = 1 << 16
-    small_machine(monkeypatch, memory)
-    dpr.load(good[1])
-    small_machine(monkeypatch, memory // 4)
+def test_a_release_of_too_many_buckets_to_read_is_not_called_damaged(tmp_path, monkeypatch):
+    release, path = made(), tmp_path / "city.parquet"
+    release.save(path)
+    small_machine(monkeypatch, 1 << 17)
+    dpr.load(path)
+    lists = release.outcome.columns().lists.values()
+    n_entries = sum(len(entries.row) + GRID.n_components for entries in lists)  # or an empty list
+    small_machine(monkeypatch, LOADED * GRID.n_components + LOADED_ENTRY * n_entries)
     with pytest.raises(ReleaseFileError, match=r"buckets takes .* read it on a larger one$"):
-        dpr.load(good[1])
+        dpr.load(path)
 
 
 def crowded(times):

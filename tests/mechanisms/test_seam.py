@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import subprocess
+import sys
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,6 +19,7 @@ from dpregions.engines.local import count
 from dpregions.errors import (
     InputError,
     InputTypeError,
+    OverBudgetError,
     PrivacyError,
     ReleaseFileError,
     UnforeseenError,
@@ -270,13 +273,13 @@ def test_a_mechanism_that_is_not_entered_is_released_but_not_saved(tmp_path, mon
     release = flat()
     assert release.count(*UNIT_GRID.bounds) == release.outcome.total
     path = tmp_path / "flat.parquet"
-    with pytest.raises(InputError, match=r"mechanism 'flat' is not known .*known\.MECHANISMS"):
+    with pytest.raises(InputError, match=r"method='flat' is unknown: .*known\.MECHANISMS"):
         release.save(path)
     assert not path.exists()
     with monkeypatch.context() as patch:
         patch.setitem(MECHANISMS, "flat", Flat)
         release.save(path)
-    with pytest.raises(ReleaseFileError, match="its method is none of footprint, paper"):
+    with pytest.raises(ReleaseFileError, match="does not know its mechanism"):
         dpr.load(path)
 
 
@@ -413,3 +416,49 @@ def test_our_own_errors_of_a_worker_pass():
 
     with pytest.raises(InputError, match="our words"):
         count(iter([refuse, refuse, refuse]), prepared("paper").tally, workers=2)
+
+
+# Stopping
+
+
+INTERRUPTED = """
+import os, signal, time
+from dpregions.engines.local import count
+class Nothing:
+    nbytes = 8
+    def add(self, outlines): pass
+    def __iadd__(self, other): return self
+made = []
+def batches():
+    for number in range(100_000):
+        made.append(number)
+        if number == 50:
+            os.kill(os.getpid(), signal.SIGINT)  # the main thread waits for the others
+        time.sleep(0.001)
+        yield lambda: None
+try:
+    count(batches(), Nothing, 2)
+except KeyboardInterrupt:
+    print(len(made))
+"""
+
+
+def test_an_interruption_ends_the_counting_at_once():
+    """Workers do not go on to the end of the input when the main thread is interrupted."""
+    args = [sys.executable, "-c", INTERRUPTED]
+    done = subprocess.run(args, capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 5_000
+
+
+class Spendthrift(Flat):
+    """A mechanism that takes more than it was given."""
+
+    name = "spendthrift"
+
+    def prepare(self, grid, bound, budget, neighbours):
+        return super().prepare(grid, bound, Budget(100), neighbours)
+
+
+def test_a_mechanism_cannot_spend_more_than_epsilon():
+    with pytest.raises(OverBudgetError, match="goes beyond the budget"):
+        dpr.release(REGIONS, UNIT_GRID, **TERMS, method=Spendthrift())

@@ -22,8 +22,8 @@ from dpregions.errors import (
 from dpregions.mechanisms.footprint.mechanism import Footprint, PreparedFootprint
 from dpregions.mechanisms.known import MECHANISMS
 from dpregions.privacy.budget import Budget, PrivacyUnit
-from dpregions.privacy.ledger import Ledger, MeteredNoise
-from dpregions.privacy.noise import SystemNoise
+from dpregions.privacy.ledger import Ledger
+from dpregions.privacy.noise import MeteredNoise, SystemNoise
 from dpregions.releases.make import release_with
 
 GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5)

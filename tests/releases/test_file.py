@@ -352,6 +352,12 @@ def test_a_bound_that_no_float_is_reads_back(tmp_path):
         release = release_with(StudyNoise(0), [shapely.Point(1, 1)], grid, user_id=None, **terms)
         release.save(tmp_path / "a")
         assert dpr.load(tmp_path / "a").sensitivity == (2 * k + 1) ** 2
+    # A fraction that the tolerance of k takes one way and the float next to it the other.
+    grid = dpr.Grid(0, 0, 1000, n_rows=20, n_cols=20, crs="EPSG:32632")
+    terms = {"epsilon": 1, "max_diameter": "3000.000000003000000001 m", "method": "paper"}
+    release = release_with(StudyNoise(0), [], grid, user_id=None, crs=grid.crs, **terms)
+    release.save(tmp_path / "a")
+    assert dpr.load(tmp_path / "a").sensitivity == release.sensitivity == 81
 
 
 def test_what_is_read_is_what_was_checked(good, tmp_path, monkeypatch):
@@ -373,8 +379,15 @@ def test_what_is_read_is_what_was_checked(good, tmp_path, monkeypatch):
 def test_metadata_beyond_all_bounds_are_refused(good, tmp_path):
     for extra in ({STATEMENT: " " * (1 << 21)}, {CATALOGUE: " " * (1 + (1 << 24))}, {"more": "x"}):
         bad = forged(good[1], tmp_path / "bad", metadata=extra)
-        with pytest.raises(ReleaseFileError, match="metadata"):
+        with pytest.raises(ReleaseFileError, match=r"metadata|statement is longer"):
             dpr.load(bad)
+
+
+@pytest.mark.parametrize("key", [f"{STATEMENT}_{STATEMENT}", "catalogue", f"{STATEMENT}_more"])
+def test_no_other_metadata_stand_in_for_those_of_a_release(key, good, tmp_path):
+    bad = forged(good[1], tmp_path / "bad", metadata={key: "{}"})
+    with pytest.raises(ReleaseFileError, match="metadata that a release has not"):
+        dpr.load(bad)
 
 
 def test_a_footer_that_claims_to_be_huge_is_refused(good, tmp_path):
@@ -406,7 +419,7 @@ def test_a_missing_file_or_a_folder_is_refused_by_name(tmp_path):
 
 
 def test_a_release_of_an_unknown_mechanism_is_not_saved(good, tmp_path):
-    with pytest.raises(InputError, match="'magic' is not known by its name"):
+    with pytest.raises(InputError, match=r"'magic' is unknown: .*enter a mechanism"):
         dataclasses.replace(good[0], method="magic").save(tmp_path / "a.parquet")
     assert list(tmp_path.iterdir()) == []
 

@@ -346,3 +346,20 @@ def test_an_odd_setting_is_warned_of_before_the_ledger_pays(tmp_path):
     with pytest.raises(SettingWarning):  # tests make errors of warnings
         dpr.release(town(), GRID, epsilon=50, max_diameter=2, ledger=book, dataset="rows")
     assert book.account("rows").spent == 0
+
+
+@pytest.mark.parametrize("covert", ["yes", "", None, 1, 0.0])
+def test_covert_is_true_or_false_before_the_debit(covert, ledger):
+    ledger.create("city", 1)
+    with pytest.raises(InputTypeError, match="covert must be True or False") as caught:
+        dpr.release(
+            town(), GRID, epsilon=1, max_diameter=2, covert=covert, ledger=ledger, dataset="city"
+        )
+    assert caught.value.argument == "covert"
+    assert ledger.account("city").spent == 0
+
+
+def test_numpys_truth_is_a_truth(tmp_path):
+    made = dpr.release(town(), GRID, epsilon=1, max_diameter=2, covert=np.True_)
+    made.save(tmp_path / "city.parquet")
+    assert dpr.load(tmp_path / "city.parquet").covert is True

@@ -123,6 +123,18 @@ def test_a_release_does_not_share_its_arrays_with_whoever_made_them():
     np.testing.assert_array_equal(other.counts, first.counts)
 
 
+def test_two_releases_on_the_same_terms_are_not_equal():
+    one, other = (dpr.release(town(), GRID, epsilon=1, max_diameter=2) for _ in range(2))
+    assert one != other and len({one, other}) == 2
+    assert one == one and one in {one}
+
+
+def test_what_was_spent_must_add_up_to_epsilon():
+    made = study()
+    with pytest.raises(PrivacyError, match="does not add up"):
+        dataclasses.replace(made, budget=Budget(2))
+
+
 def test_arrays_of_another_grid_are_refused():
     with pytest.raises(InputError, match=r"counts must have shape \(7, 9\)"):
         dataclasses.replace(study().outcome, counts=np.zeros((3, 3), int))

@@ -62,4 +62,8 @@ def count(
     workers = workers or n_workers(tally().nbytes)
     with ThreadPoolExecutor(workers) as pool:
         parts = [pool.submit(foreseen, add_batches, READING) for _ in range(workers)]
-        return reduce(iadd, (part.result() for part in parts))
+        try:
+            return reduce(iadd, (part.result() for part in parts))
+        except BaseException:
+            work = iter(())  # so that leaving does not wait for all of the input
+            raise

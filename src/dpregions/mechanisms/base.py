@@ -4,7 +4,9 @@ A `Mechanism` is a public record of its options. `prepare` settles and refuses e
 public values decide. A `Tally` is secret: threads, files and machines each count into one of
 their own, and tallies add up in any order. `publish` is the only line where a secret tally meets
 noise. An `Outcome` is private: what was published, how far off it may be, and its columns in a
-release file. Nothing outside a mechanism's package asks which mechanism it has.
+release file. Nothing outside a mechanism's package asks which mechanism it has. One of your own is
+released as ``release(method=Mine())``; its files are read once it is in `known.MECHANISMS`
+(docs/how-to/mechanism.md).
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ class Tally(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """How much memory it takes."""
+        """How much memory it takes at most: so many threads as have room for theirs count."""
 
     def add(self, outlines: Outlines) -> None:
         """Count more regions, one for each user."""
@@ -68,7 +70,11 @@ class Mechanism(Protocol):
     """The word for it: in `release`, on the command line, in a file."""
 
     def prepare(self, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours) -> Prepared:
-        """Settle what public values decide; refuse what cannot work."""
+        """Settle what public values decide; refuse what cannot work.
+
+        A region spans at most `bound.k` cells in each direction. Under replace-one two regions
+        differ between neighbours: `PrivacyUnit(neighbours).sensitivity_factor`.
+        """
 
     @classmethod
     def layout(cls, *, covert: bool) -> Layout:
@@ -94,6 +100,7 @@ class Entries:
     """Lists on rows of the file's table, flat: the row of each entry, and its fields."""
 
     row: NDArray[np.int64]
+    """Of the table, which has the components of the doubled array row by row."""
     fields: dict[str, NDArray[Any]]
 
 
@@ -113,6 +120,7 @@ class Held:
     counts: NDArray[np.int64]
     signed: NDArray[np.float64] | None
     options: Mapping[str, Any]
+    """What `Outcome.options` gave, as JSON brings it back."""
     columns: Columns
 
 
@@ -140,6 +148,8 @@ class Outcome(ABC):
             if getattr(self, name) is None:
                 continue
             array = np.array(getattr(self, name))
+            if name == "counts" and (array.dtype.kind not in "iu" or (array < 0).any()):
+                raise InputError("counts must be whole numbers of 0 or more")
             if array.shape != self.grid.doubled_shape:
                 raise InputError(
                     f"{name} must have shape {self.grid.doubled_shape} on {self.grid!r}, "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dpregions.errors import Argument, InputError, InputTypeError, PrivacyError
+from dpregions.errors import Argument, InputError, InputTypeError, InPython, PrivacyError
 from dpregions.mechanisms.footprint.mechanism import Footprint
 from dpregions.mechanisms.paper.mechanism import Paper
 
@@ -18,7 +18,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {kind.name: kind for kind in (Footprint
 def chosen(method: str | Mechanism, workload: Any = None) -> Mechanism:
     """Return the mechanism that a word stands for; a record of one stands for itself."""
     if not isinstance(method, str):
-        if not callable(getattr(method, "prepare", None)):
+        if isinstance(method, type) or not callable(getattr(method, "prepare", None)):
             raise InputTypeError(
                 Argument("method"), f" must be a name or a mechanism, got {type(method).__name__}"
             )
@@ -29,7 +29,8 @@ def chosen(method: str | Mechanism, workload: Any = None) -> Mechanism:
         return method
     if method not in MECHANISMS:
         known = " or ".join(map(repr, MECHANISMS))
-        raise PrivacyError(Argument("method", repr(method)), f" is unknown: use {known}")
+        own = InPython(", or enter a mechanism of your own in mechanisms.known.MECHANISMS")
+        raise PrivacyError(Argument("method", repr(method)), f" is unknown: use {known}", own)
     if workload is None:
         return MECHANISMS[method]()
     if method != Footprint.name:

@@ -12,7 +12,7 @@ import os
 import re
 import sqlite3
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -36,7 +36,7 @@ from dpregions.privacy.ledger_file import insert, now, transaction
 if TYPE_CHECKING:
     from dpregions.choices import Neighbours, Unit
     from dpregions.privacy.budget import BudgetLike
-    from dpregions.privacy.noise import IntArray, NoiseSource
+    from dpregions.privacy.noise import MeteredNoise, NoiseSource
 
 Kind = Literal["total", "debit"]
 
@@ -239,8 +239,11 @@ class Ledger:
         What fails before the first draw costs nothing; what fails after it leaves the debit
         standing, and the error says so.
         """
+        from dpregions.privacy.noise import MeteredNoise
+
         self.check(dataset, budget, promise)  # the debit decides; this saves a long wait for it
-        metered = MeteredNoise(noise, budget, partial(self.debit, dataset, budget, promise, what))
+        debit = partial(self.debit, dataset, budget, promise, what)
+        metered = MeteredNoise(noise, budget, debit)
         try:
             yield metered
         except BaseException as error:
@@ -305,37 +308,6 @@ class Ledger:
             if db.execute(wanted, (number, account_name(parts["dataset"]))).fetchone():
                 return number
         raise LedgerError(f"{entry!r} is no debit in the ledger {self.path}", argument="entry")
-
-
-class MeteredNoise:
-    """Noise that is paid for: one debit before the first draw, and no draw beyond it."""
-
-    def __init__(self, noise: NoiseSource, budget: Budget, debit: Callable[[], str]) -> None:
-        self.entry: str | None = None
-        self._noise, self._left, self._debit = noise, budget.epsilon, debit
-
-    @property
-    def private(self) -> bool:
-        """Whether what is made with this noise may be published."""
-        return self._noise.private
-
-    @property
-    def label(self) -> str:
-        """What a release says about its noise."""
-        return self._noise.label
-
-    def add(self, values: IntArray, *, epsilon: BudgetLike, sensitivity: int) -> IntArray:
-        """Return the values with noise, once it is paid for."""
-        share = Budget(epsilon)
-        if share.epsilon > self._left:
-            raise OverBudgetError(
-                f"a draw of noise at epsilon {share} goes beyond what was debited: it was not "
-                f"made. This is a fault of the mechanism"
-            )
-        if self.entry is None:
-            self.entry = self._debit()
-        self._left -= share.epsilon
-        return self._noise.add(values, epsilon=share, sensitivity=sensitivity)
 
 
 def _refuse(account: Account, budget: Budget, promise: PrivacyUnit) -> None:

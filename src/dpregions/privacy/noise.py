@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpregions.errors import Argument, InputTypeError, PrivacyError
+from dpregions.errors import Argument, InputTypeError, OverBudgetError, PrivacyError
 from dpregions.lengths import whole_number
 from dpregions.memory import n_workers
 from dpregions.privacy.budget import Budget, BudgetLike
@@ -99,6 +99,39 @@ class SystemNoise:
     def add(self, values: IntArray, *, epsilon: BudgetLike, sensitivity: int) -> IntArray:
         """Return the values with independent integer Laplace noise on every one of them."""
         return add_integer_laplace(values, epsilon=epsilon, sensitivity=sensitivity)
+
+
+class MeteredNoise:
+    """Noise within a budget: no draw goes beyond it. With a `debit`, that is before the first."""
+
+    def __init__(
+        self, noise: NoiseSource, budget: Budget, debit: Callable[[], str] | None = None
+    ) -> None:
+        self.entry: str | None = None
+        self._noise, self._left, self._debit = noise, budget.epsilon, debit
+
+    @property
+    def private(self) -> bool:
+        """Whether what is made with this noise may be published."""
+        return self._noise.private
+
+    @property
+    def label(self) -> str:
+        """What a release says about its noise."""
+        return self._noise.label
+
+    def add(self, values: IntArray, *, epsilon: BudgetLike, sensitivity: int) -> IntArray:
+        """Return the values with noise, once it is paid for."""
+        share = Budget(epsilon)
+        if share.epsilon > self._left:
+            raise OverBudgetError(
+                f"a draw of noise at epsilon {share} goes beyond the budget: it was not made. "
+                f"This is a fault of the mechanism"
+            )
+        if self.entry is None and self._debit is not None:
+            self.entry = self._debit()
+        self._left -= share.epsilon
+        return self._noise.add(values, epsilon=share, sensitivity=sensitivity)
 
 
 def add_integer_laplace(

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpregions.errors import InputError, ReleaseFileError
 from dpregions.mechanisms.base import Columns, Entries, Held
-from dpregions.mechanisms.known import MECHANISMS
+from dpregions.mechanisms.known import chosen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,20 +42,14 @@ class Values:
 
 def values_of(release: Release) -> Values:
     """Return a release's values in the file's types."""
-    if release.method not in MECHANISMS:
-        raise InputError(
-            f"the mechanism {release.method!r} is not known by its name, so its file could not be "
-            f"read: enter it in mechanisms.known.MECHANISMS"
-        )
+    mechanism = chosen(release.method)  # by its name: that is all a file has of it
     estimate = None
     if release.signed is not None:
         estimate = release.signed.ravel().astype(np.float64)
         if not (estimate == release.signed.ravel()).all():
             raise InputError(f"an estimate beyond {_EXACT:,} cannot be saved exactly")
     outcome = release.outcome
-    columns = _conformed(
-        outcome.columns(), MECHANISMS[release.method].layout(covert=release.covert)
-    )
+    columns = _conformed(outcome.columns(), mechanism.layout(covert=release.covert))
     return Values(outcome.counts.ravel(), estimate, outcome.options(), columns)
 
 
@@ -84,4 +78,4 @@ def outcome_of(statement: Statement, values: Values) -> Outcome:
         raise ReleaseFileError("it has estimates that are not finite")
     signed = None if estimate is None else estimate.reshape(grid.doubled_shape)
     held = Held(statement, counts, signed, values.options, values.columns)
-    return MECHANISMS[statement.method].outcome(held)
+    return chosen(statement.method).outcome(held)

@@ -22,12 +22,13 @@ from dpregions.atomic_files import replacing
 from dpregions.errors import (
     DPRegionsError,
     InputError,
+    PrivacyError,
     ReleaseFileError,
     TooLargeError,
     printable,
 )
 from dpregions.mechanisms.base import Columns, Entries
-from dpregions.mechanisms.known import MECHANISMS
+from dpregions.mechanisms.known import chosen
 from dpregions.memory import LOADED, LOADED_ENTRY, refuse_beyond
 from dpregions.releases.columns import Values, outcome_of, values_of
 from dpregions.releases.parquet_pages import claims_of
@@ -178,7 +179,7 @@ def _table(release: Release) -> tuple[pa.Table, dict[str, str]]:
     import pyarrow as pa
 
     values = values_of(release)
-    layout = MECHANISMS[release.method].layout(covert=release.covert)
+    layout = chosen(release.method).layout(covert=release.covert)
     schema = _schema(layout, covert=release.covert)
     arrays: dict[str, Any] = _layout(release.grid)
     codes = pa.array(arrays["kind"])
@@ -217,16 +218,15 @@ def _read(raw: Any) -> tuple[Statement, Values]:
     limits["thrift_container_size_limit"] = 1 << 14
     source = pa.BufferReader(data)
     metadata = pq.ParquetFile(source, **limits).metadata
-    texts = _texts(metadata.metadata or {})
-    fields = read_statement(texts.pop(STATEMENT))
+    fields = _statement(metadata.metadata or {})
     _check_claims(claims, len(data))
     statement = parse_statement(fields)
-    if statement.method not in MECHANISMS:
-        raise ReleaseFileError(f"its method is none of {', '.join(MECHANISMS)}")
-    layout = MECHANISMS[statement.method].layout(covert=statement.covert)
+    try:
+        layout = chosen(statement.method).layout(covert=statement.covert)
+    except PrivacyError as error:
+        raise OtherFormatError(f"this installation does not know its mechanism: {error}") from None
     _check_schema(metadata, statement, layout)
-    if any(len(texts[name]) > layout.texts.get(name, -1) for name in texts):
-        raise ReleaseFileError("it has metadata that a release has not, or longer ones")
+    texts = _texts(metadata.metadata, layout)
     file = pq.ParquetFile(source, metadata=metadata, read_dictionary=["kind"], **limits)
     return statement, _read_values(file, statement.grid, layout, texts, fields["mechanism"])
 
@@ -274,14 +274,24 @@ def _check_seal(file: Any) -> tuple[int, int]:
     return start, footer
 
 
-def _texts(metadata: dict[bytes, bytes]) -> dict[str, str]:
-    """Return the statement and a mechanism's texts, by their names."""
-    found = {key.decode(errors="replace"): value for key, value in metadata.items()}
-    if STATEMENT not in found:
+def _statement(metadata: dict[bytes, bytes]) -> dict[str, Any]:
+    """Return the statement, which is no longer than it may be."""
+    text = metadata.get(STATEMENT.encode())
+    if text is None:
         raise _ForeignFileError(f"it is a Parquet file without the metadata {STATEMENT!r}")
-    if len(found[STATEMENT]) > STATEMENT_LIMIT:
+    if len(text) > STATEMENT_LIMIT:
+        raise ReleaseFileError("its statement is longer than any")
+    return read_statement(text.decode())
+
+
+def _texts(metadata: dict[bytes, bytes], layout: Layout) -> dict[str, str]:
+    """Return the texts of a mechanism; refuse longer ones, and any other metadata."""
+    keys = {f"{STATEMENT}_{name}".encode(): name for name in layout.texts}
+    texts = {keys[key]: text for key, text in metadata.items() if key in keys}
+    longer = any(len(text) > layout.texts[name] for name, text in texts.items())
+    if longer or len(metadata) != 1 + len(texts):
         raise ReleaseFileError("it has metadata that a release has not, or longer ones")
-    return {name.removeprefix(f"{STATEMENT}_"): text.decode() for name, text in found.items()}
+    return {name: text.decode() for name, text in texts.items()}
 
 
 def _check_claims(claims: Claims, size: int) -> None:

@@ -14,15 +14,23 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dpregions.crs import unit_label
 from dpregions.engines.local import count
-from dpregions.errors import Argument, InputError, PrivacyError, SettingWarning
+from dpregions.errors import (
+    Argument,
+    InputError,
+    InputTypeError,
+    PrivacyError,
+    SettingWarning,
+)
 from dpregions.geometry.grid import Grid
 from dpregions.geometry.outlines import Bound
 from dpregions.intake.regions import read_outlines, read_unit
 from dpregions.mechanisms.known import chosen
 from dpregions.privacy.budget import Budget, PrivacyUnit
-from dpregions.privacy.noise import SystemNoise
+from dpregions.privacy.noise import MeteredNoise, SystemNoise
 from dpregions.releases.published import Release
 from dpregions.releases.statement import refuse_unwritable
 
@@ -181,6 +189,9 @@ class Terms:
         settle("budget", Budget(self.epsilon))
         self.budget.refuse_long()
         PrivacyUnit(self.neighbours)
+        if not isinstance(self.covert, bool | np.bool_):
+            raise InputTypeError(Argument("covert"), f" must be True or False, got {self.covert!r}")
+        settle("covert", bool(self.covert))
         settle("mechanism", chosen(self.method, self.workload))
         if self.max_diameter is None:
             raise PrivacyError(
@@ -226,7 +237,8 @@ def _make(noise: NoiseSource, regions: Any, ids: Any, unit: Unit, terms: Terms) 
     """Count regions, add noise, fit: the one place where the secret meets the noise."""
     grid, prepared = terms.grid, terms.prepared
     batches = read_outlines(regions, grid, terms.bound, user_id=ids, crs=terms.crs)
-    outcome = prepared.publish(count(batches, prepared.tally), noise)
+    tally = count(batches, prepared.tally)
+    outcome = prepared.publish(tally, MeteredNoise(noise, terms.budget))
     return Release(
         grid=grid,
         method=terms.mechanism.name,

@@ -55,6 +55,8 @@ class Release(Statement):
     def __post_init__(self) -> None:
         if self.outcome.grid != self.grid or self.covert != (self.outcome.signed is None):
             raise InputError("this outcome is not of this statement: another grid, or covert")
+        if sum(share.epsilon for _, share in self.spending) != self.budget.epsilon:
+            raise PrivacyError("what was spent does not add up to epsilon")
 
     def stated(self) -> dict[str, Any]:
         """Return every public parameter as JSON's values: the statement of the release's file."""

@@ -165,7 +165,7 @@ def _check_projjson(crs: Any) -> None:
         raise ReleaseFileError("its CRS is nested deeper than any is")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Statement:
     """The public parameters of a release.
 

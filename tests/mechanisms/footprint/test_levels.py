@@ -362,6 +362,10 @@ def test_the_variance_of_a_query_is_what_each_measurement_adds_to_it():
         [(1, "letters", 1), (0, "letters", 0)],
         [(1, "some", 1), (1, "letters", 1)],
         [(-2, "all", 1), (1, "letters", 1)],
+        [(1, "letters", True)],
+        [(1, "letters", 0.5)],
+        [(1, "letters", np.int64(1))],
+        [(2, "all", 1), (1, "letters", 10**30)],
     ],
 )
 def test_a_strategy_that_cannot_be_followed_is_refused(measurements):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from dataclasses import replace
 
 import geopandas
 import numpy as np
@@ -14,7 +15,9 @@ import dpregions as dpr
 from dpregions.errors import CRSError, InputError, InputTypeError, PrivacyError
 from dpregions.geometry.outlines import Bound
 from dpregions.mechanisms.footprint.choice import choose
+from dpregions.mechanisms.footprint.measuring import Measurement, Strategy
 from dpregions.mechanisms.footprint.mechanism import Footprint
+from dpregions.mechanisms.footprint.tuning import TUNING
 from dpregions.privacy.budget import Budget
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.releases.published import Release
@@ -272,3 +275,33 @@ def test_a_small_epsilon_is_noise_and_nothing_breaks(epsilon):
     found = dpr.paper.inconsistency(release.counts)
     assert found.negative == found.non_monotone == 0
     assert np.isfinite(release.signed).all()
+
+
+def strategy_of(*measurements, alphabet="sizes"):
+    return Strategy(alphabet, tuple(Measurement(*one) for one in measurements))
+
+
+@pytest.mark.parametrize(
+    ("method", "grid", "words"),
+    [
+        (Footprint(strategy=strategy_of((3, "all", 1), (2, "all", 1), (1, "letters", 1))), 6,
+         "do not refine"),
+        (Footprint(strategy=strategy_of((1, "letters", 1), alphabet="patterns")), 400, "cells"),
+        (Footprint(tuning=replace(TUNING, bodies_per_spot=0)), 6, "tuning"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_measured_is_refused_before_the_debit(method, grid, words, ledger):
+    ledger.create("city", 1, unit="record")
+    paid = {"user_id": None, "ledger": ledger, "dataset": "city"}
+    area = dpr.Grid(0, 0, 1, grid, grid)
+    with pytest.raises(PrivacyError, match=words):
+        dpr.release(
+            [shapely.box(1, 1, 2, 2)], area, epsilon=1, max_diameter=2, method=method, **paid
+        )
+    assert ledger.account("city").spent == 0
+
+
+def test_a_strategy_or_a_tuning_of_another_kind_is_refused():
+    for wrong in ({"strategy": "sizes"}, {"tuning": None}):
+        with pytest.raises(InputTypeError, match="must be a"):
+            Footprint(**wrong)

@@ -48,7 +48,7 @@ _ADAPTORS = {
 
 _KNOWN = (
     "GeoParquet (.parquet), GeoPackage (.gpkg), FlatGeobuf (.fgb), GeoJSON (.geojson, .geojsonl), "
-    "Shapefile (.shp, .zip), CSV (.csv, .csv.gz), DuckDB (.duckdb, .db, with sql=...), "
+    "Shapefile (.shp, .zip), CSV (.csv, .csv.gz), DuckDB (.duckdb, .db, with a query), "
     "postgresql://... and duckdb:///... URLs"
 )
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dpregions.privacy.noise import NoiseSource
 
 _LEAST_VARIANCE = 1e-12
-_MOST_LEVELS, _MOST_BLOCK = 16, 1 << 30
+_MOST_LEVELS, _MOST_BLOCK, _MOST_WEIGHT = 16, 1 << 30, 1_000_000
 
 Share = TypeVar("Share", bound="BudgetLike")
 
@@ -64,7 +64,9 @@ class Strategy:
         good = (
             self.alphabet in get_args(Alphabet)
             and all(m.letters in get_args(Grouping) for m in self.measurements)
-            and all(m.weight >= 0 and 0 <= m.block <= _MOST_BLOCK for m in self.measurements)
+            and all(type(n) is int for m in self.measurements for n in (m.block, m.weight))
+            and all(0 <= m.weight <= _MOST_WEIGHT for m in self.measurements)
+            and all(0 <= m.block <= _MOST_BLOCK for m in self.measurements)
             and 2 <= len(self.levels) <= _MOST_LEVELS
             and self.levels[-1] == Level(1, "letters")
             and len(set(levels)) == len(levels)

@@ -10,14 +10,14 @@ two fits to them; bodies that realise the non-negative one. Exact counts are see
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from dpregions.errors import Argument, InputError, PrivacyError
+from dpregions.errors import Argument, InputError, InputTypeError, PrivacyError
 from dpregions.mechanisms.base import Columns, Held, Layout, Outcome
 from dpregions.mechanisms.footprint import codec
 from dpregions.mechanisms.footprint.bodies import Bodies, make_bodies
@@ -75,7 +75,13 @@ class Footprint:
 
     workload: Any = None
     strategy: Strategy | None = None
-    tuning: Tuning = TUNING
+    tuning: Tuning = field(default=TUNING, repr=False)
+
+    def __post_init__(self) -> None:
+        for name, kind in (("strategy", Strategy), ("tuning", Tuning)):
+            value = getattr(self, name)
+            if not isinstance(value, kind) and not (name == "strategy" and value is None):
+                raise InputTypeError(Argument(name), f" must be a {kind.__name__}, got {value!r}")
 
     def prepare(
         self, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours
@@ -91,9 +97,13 @@ class Footprint:
         known = catalogue(side, bound.steps, self.tuning)
         # Whether shapes are measured is decided after the debit: both must fit before it.
         _refuse_beyond_memory(grid, max(n_sizes, n_affordable(known, *grid.shape)))
-        return PreparedFootprint(
+        prepared = PreparedFootprint(
             grid, first, rest, factor, known, sizes, self.strategy, self.tuning
         )
+        # What is chosen after the debit must work: a strategy or a tuning of one's own is tried.
+        if self.strategy is not None or self.tuning != TUNING:
+            prepared.try_out()
+        return prepared
 
     @classmethod
     def layout(cls, *, covert: bool) -> Layout:
@@ -129,13 +139,14 @@ class PreparedFootprint:
 
     def tally(self) -> FootprintTally:
         """Return an empty tally, of the finest alphabet that may be measured."""
+        return FootprintTally(self._finest)
+
+    @cached_property
+    def _finest(self) -> Buckets:
         if self.fixed is not None:
-            finest = self.fixed.alphabet
-        elif may_measure_shapes(self.known, *self.grid.shape, self.tuning):
-            finest = "patterns"
-        else:
-            finest = "sizes"
-        return FootprintTally(self._buckets(finest))
+            return self._buckets(self.fixed.alphabet)
+        shapes = may_measure_shapes(self.known, *self.grid.shape, self.tuning)
+        return self._buckets("patterns" if shapes else "sizes")
 
     def _buckets(self, alphabet: Alphabet) -> Buckets:
         return Buckets.of(self.known, alphabet, *self.grid.shape)
@@ -154,6 +165,23 @@ class PreparedFootprint:
             sizes=self.sizes,
             tuning=self.tuning,
         )
+
+    def try_out(self) -> None:
+        """Refuse a strategy that cannot be measured on this grid, or whose shares are too small."""
+        try:
+            strategy = self.strategy(0.0)
+        except (ArithmeticError, LookupError, ValueError) as error:
+            raise PrivacyError(
+                f"no strategy can be chosen with this tuning ({type(error).__name__})"
+            ) from error
+        shapes = strategy.alphabet == "patterns"
+        if shapes and not n_affordable(self.known, *self.grid.shape):
+            raise PrivacyError(
+                "shapes cannot be measured on so many cells: use a strategy of sizes"
+            )
+        self._tree(strategy)
+        for share in strategy.shares(self.first, self.rest).values():
+            scale_for(share, self.sensitivity)
 
     def with_strategy(self, strategy: Strategy) -> PreparedFootprint:
         """Return the same with what to measure fixed."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from dpregions.errors import GridError, InputError, PrivacyError, ReleaseFileError
+from dpregions.errors import Argument, GridError, InputError, PrivacyError, ReleaseFileError
 from dpregions.geometry.doubled import SpanCounts
 from dpregions.mechanisms.base import Held, Layout, Outcome
 from dpregions.mechanisms.paper.pipeline import NORMS, Norm, run
@@ -47,7 +48,7 @@ class Paper:
 
     def __post_init__(self) -> None:
         if self.norm not in NORMS:
-            raise InputError(f"norm={self.norm!r} is unknown: use 'l1' or 'linf'")
+            raise InputError(Argument("norm", repr(self.norm)), " is unknown: use 'l1' or 'linf'")
 
     def prepare(
         self, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours
@@ -70,8 +71,12 @@ class Paper:
         said, signed, options = held.statement, held.signed, held.options
         if options.keys() != {"norm"} or options["norm"] not in NORMS:
             raise ReleaseFileError("its norm is none that LinProg has")
-        k = said.grid.cells_spanned(said.max_diameter)
-        if said.sensitivity != euler_sensitivity(k, said.neighbours, *said.grid.shape):
+        # The file has the float next to the bound that was enforced, which may be a fraction.
+        bound = said.max_diameter
+        near = (math.nextafter(bound, 0), bound, math.nextafter(bound, math.inf))
+        spans = {said.grid.cells_spanned(length) for length in near}
+        shape = said.grid.shape
+        if said.sensitivity not in {euler_sensitivity(k, said.neighbours, *shape) for k in spans}:
             raise ReleaseFileError(
                 "its sensitivity is not that of its bound and neighbour relation"
             )
