@@ -28,11 +28,12 @@ import pandas as pd
 from benchmarks.report import Row
 from benchmarks.utility import synthetic_city
 from dpregions.geometry.cells import select
+from dpregions.geometry.doubled import SignedTable
 from dpregions.geometry.rectangles import Rectangles
 from dpregions.mechanisms.footprint.mechanism import Footprint, FootprintOutcome
 from dpregions.mechanisms.footprint.reading import Reading
 from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
-from dpregions.planning.exact_data import EulerAnswers, ExactData
+from dpregions.planning.exact_data import ExactData
 from dpregions.planning.workload import relative_errors
 from dpregions.privacy.budget import Budget
 from dpregions.privacy.seeded import StudyNoise
@@ -179,7 +180,7 @@ class _City:
     def errors(self, outcomes: list[FootprintOutcome]) -> pd.DataFrame:
         """Return the median relative error by size."""
         truth, n, found = self.data.truth, self.data.n_regions, {}
-        answers = [EulerAnswers(made.counts) for made in outcomes]
+        answers = [SignedTable(made.counts) for made in outcomes]
         for size, cells in self.asked.items():
             exact = truth.answers(cells)
             off = [np.median(relative_errors(a.answers(cells), exact, n)) for a in answers]

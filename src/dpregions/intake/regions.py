@@ -41,8 +41,9 @@ if TYPE_CHECKING:
     from dpregions.geometry.grid import Grid
     from dpregions.geometry.outlines import Bound
 
-BATCH = 1 << 12
-"""Regions read at once: what a worker holds beside its histogram, and what a cache holds."""
+BATCH = 1 << 15
+"""Regions read at once: what a worker holds beside its tally. Threads wait for each other between
+batches, so that many small ones take longer."""
 
 
 class RegionTable:
