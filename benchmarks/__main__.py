@@ -10,7 +10,10 @@ from benchmarks.report import save, show
 
 TITLES = {
     "polygon_queries": "Polygon queries on the synthetic city",
+    "shapes": "Queries as drawn: study on exact data, not a private release",
     "euler": "Exact Euler histograms",
+    "partitions": "Partitions: Voronoi cells made, counted on and asked",
+    "partition_errors": "Errors on Voronoi cells: study on exact data, not a private release",
     "counting": "Counting for a release: all cores against one thread",
     "fixes": "From GPS fixes to regions",
     "isotonic": "Order-constrained fits",
@@ -18,6 +21,8 @@ TITLES = {
     "coverage": "How often intervals hold the true count: study on exact data",
     "plan": "Errors predicted from public parameters, and measured on the synthetic city",
     "utility": "Errors by size: study on exact data, not a private release",
+    "trees": "Adaptive trees: study on exact data, not a private release",
+    "tree_scale": "Adaptive trees on large grids",
     "calibrate": "What moves when a tuned number is halved or doubled",
 }
 

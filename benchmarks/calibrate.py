@@ -33,8 +33,7 @@ from dpregions.geometry.rectangles import Rectangles
 from dpregions.mechanisms.footprint.mechanism import Footprint, FootprintOutcome
 from dpregions.mechanisms.footprint.reading import Reading
 from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
-from dpregions.planning.exact_data import ExactData
-from dpregions.planning.workload import relative_errors
+from dpregions.planning.exact_data import ExactData, relative_errors
 from dpregions.privacy.budget import Budget
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.study.coverage import inside

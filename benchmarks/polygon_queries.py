@@ -18,20 +18,27 @@ from dpregions.errors import DPRegionsWarning
 from dpregions.geometry.cells import select
 
 
-def shapes(kind: str, n: int, size: float, rng: np.random.Generator) -> np.ndarray:
-    """Return n polygons about `size` across, anywhere in the inner area."""
-    area = synthetic.grid()
-    centres = rng.uniform(0.2, 0.8, (n, 2)) * (area.xmax - area.xmin) + [area.xmin, area.ymin]
+def outline(kind: str, at: np.ndarray, size: float, rng: np.random.Generator) -> np.ndarray:
+    """Return polygons about `size` across, about places; all but squares are turned at will."""
     if kind == "disc":
-        return shapely.buffer(shapely.points(centres), size / 2)
-    turn = rng.uniform(0, 2 * np.pi, (n, 1))
+        return shapely.buffer(shapely.points(at), size / 2)
+    if kind == "square":
+        return shapely.box(*(at - size / 2).T, *(at + size / 2).T)
+    turn = rng.uniform(0, 2 * np.pi, (len(at), 1))
     if kind == "triangle":
         angles, radius = turn + np.array([0, 2, 4]) * np.pi / 3, size / 2
     else:  # an L: two arms of a third of the size
         corners = np.array([[0, 0], [3, 0], [3, 1], [1, 1], [1, 3], [0, 3]]) - 1.0
         angles, radius = turn + np.arctan2(*corners.T[::-1]), np.hypot(*corners.T) * size / 3
     rings = np.stack([np.cos(angles) * radius, np.sin(angles) * radius], axis=-1)
-    return shapely.polygons(centres[:, None] + rings)
+    return shapely.polygons(at[:, None] + rings)
+
+
+def shapes(kind: str, n: int, size: float, rng: np.random.Generator) -> np.ndarray:
+    """Return n polygons about `size` across, anywhere in the inner area."""
+    area = synthetic.grid()
+    centres = rng.uniform(0.2, 0.8, (n, 2)) * (area.xmax - area.xmin) + [area.xmin, area.ymin]
+    return outline(kind, centres, size, rng)
 
 
 def run(quick: bool = False) -> list[Row]:

@@ -14,11 +14,12 @@ from shapely import LineString, Point, Polygon, box
 
 from dpregions import EulerHistogram, Grid
 from dpregions.engines.local import count
-from dpregions.errors import InputError, InputTypeError
+from dpregions.errors import ApproximateCountWarning, InputError, InputTypeError, QueryError
 from dpregions.geometry.doubled import SpanCounts
 from dpregions.geometry.outlines import Bound
 from dpregions.intake import regions
 from support import oracle, strategies
+from support.releases_on_cells import CRS, hexagons, town_on, voronoi
 
 GRID = Grid(0, 0, 1, n_rows=3, n_cols=3)
 
@@ -363,3 +364,63 @@ def test_sum_merges_partial_histograms():
     grid = Grid(0, 0, 1, 2, 2)
     parts = [EulerHistogram.from_regions([box(0, 0, 0.5, 0.5)], grid) for _ in range(3)]
     assert sum(parts).count(0, 0, 1, 1) == 3
+
+
+# On partitions
+
+
+@pytest.fixture(scope="module")
+def on_cells():
+    return EulerHistogram.from_regions(town_on(voronoi()), voronoi(), crs=CRS)
+
+
+def test_a_partitions_histogram_has_faces_edges_and_vertices(on_cells):
+    cells = voronoi()
+    sizes = [len(part) for part in (on_cells.faces, on_cells.edges, on_cells.vertices)]
+    assert sizes == [cells.n_faces, cells.n_edges, cells.n_vertices]
+    together = np.concatenate([on_cells.faces, on_cells.edges, on_cells.vertices])
+    np.testing.assert_array_equal(together, on_cells.counts)
+    inside = shapely.intersects(town_on(cells), cells.area).sum()
+    assert on_cells.faces.sum() - on_cells.edges.sum() + on_cells.vertices.sum() == inside
+    assert on_cells.count(*cells.bounds) == inside
+    faces = cells.to_geodataframe().geometry
+    touching = [int(shapely.intersects(town_on(cells), face).sum()) for face in faces]
+    assert on_cells.faces.tolist() == touching
+
+
+def test_a_partition_is_asked_by_polygon_and_by_cells(on_cells):
+    site = shapely.Point(5, 4)
+    assert on_cells.count(site) == on_cells.count(site.buffer(1e-3)) > 0
+    names = [[label] for label in voronoi().labels]
+    np.testing.assert_array_equal(on_cells.count(cells=names), on_cells.faces)
+    with pytest.raises(QueryError, match="no mast"):
+        on_cells.count(cells=["no mast"])
+    with pytest.warns(ApproximateCountWarning, match="not a convex set"):
+        on_cells.count(cells=["mast 1", "mast 2", "mast 30"])
+
+
+def test_partial_histograms_of_a_partition_add_up_and_pickle(on_cells):
+    shapes = town_on(voronoi())
+    halves = shapes[:70], shapes[70:]
+    parts = [EulerHistogram.from_regions(part, voronoi(), crs=CRS) for part in halves]
+    assert sum(parts) == on_cells
+    assert parts[0] != on_cells
+    again = pickle.loads(pickle.dumps(on_cells))
+    assert again == on_cells and again.grid == voronoi()
+    other = EulerHistogram.from_regions(shapes, hexagons(), crs=CRS)
+    with pytest.raises(InputError, match="different grids"):
+        on_cells + other
+    assert "SECRET" in repr(on_cells) and "40 cells by voronoi" in repr(on_cells)
+
+
+def test_longer_regions_are_shrunk_or_dropped_on_a_partition():
+    long, short = shapely.box(1, 1, 7, 1.5), shapely.box(4, 4, 4.5, 4.5)
+    given = {"max_diameter": 2, "crs": CRS}
+    dropped = EulerHistogram.from_regions([long, short], voronoi(), oversize="drop", **given)
+    alone = EulerHistogram.from_regions([short], voronoi(), **given)
+    assert dropped == alone
+    shrunk = EulerHistogram.from_regions([long, short], voronoi(), **given)
+    whole = EulerHistogram.from_regions([long, short], voronoi(), crs=CRS)
+    assert shrunk.count(*voronoi().bounds) == 2
+    assert (alone.counts <= shrunk.counts).all()
+    assert alone.faces.sum() < shrunk.faces.sum() < whole.faces.sum()

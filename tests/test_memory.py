@@ -18,6 +18,7 @@ from dpregions import memory
 from dpregions.errors import GridError, InputError, PrivacyError, ReleaseFileError
 from dpregions.geometry.grid import COUNT
 from dpregions.mechanisms.footprint import bodies
+from dpregions.mechanisms.footprint.buckets import n_buckets_of_sizes
 from dpregions.mechanisms.footprint.choice import n_affordable
 from dpregions.memory import LOADED, LOADED_ENTRY
 from support.release_files import GRID, assert_same, forged, made
@@ -97,12 +98,10 @@ def test_the_paper_s_method_needs_what_was_measured_of_it(monkeypatch):
 
 
 def test_footprints_need_room_for_every_alphabet_they_may_choose(monkeypatch):
-    # Sizes were chosen, but after the debit it could have been shapes, which have more buckets.
-    release = made(epsilon=0.01)
-    tree = release.outcome.reading.measured.hierarchy
-    assert tree.buckets.alphabet == "sizes"
-    most = n_affordable(tree.buckets.catalogue, *GRID.shape)
-    assert most > len(tree.buckets)
+    # Whatever is chosen, after the debit it could be shapes, which have more buckets than sizes.
+    known = made(epsilon=0.01).outcome.bodies.catalogue
+    most = n_affordable(known, *GRID.shape)
+    assert most > n_buckets_of_sizes(known.side, *GRID.shape)
     needed = memory.COMPONENT * GRID.n_components + memory.BUCKET * most
     small_machine(monkeypatch, needed)
     made(epsilon=0.01)
@@ -147,7 +146,7 @@ def crowded(times):
     tallied = release.outcome.bodies.tallied()
     one = dataclasses.replace(
         tallied,
-        **{name: getattr(tallied, name)[:1] for name in ("pattern", "row", "col")},
+        **{name: getattr(tallied, name)[:1] for name in ("pattern", "witness", "row", "col")},
         times=np.array([times]),
     )
     counts = one.counts_on(*GRID.shape)
@@ -159,6 +158,7 @@ def test_a_small_file_of_very_many_bodies_is_asked_for_no_polygons(tmp_path):
     crowded(10**15).save(tmp_path / "a")
     loaded = dpr.load(tmp_path / "a")
     assert loaded.count(*GRID.bounds) == 10**15
+    assert loaded.count(*GRID.bounds, within="shape") == 10**15  # one polygon, so many times
     with pytest.raises(InputError, match=r"1,000,000,000,000,000 synthetic regions takes about"):
         loaded.to_regions()
 

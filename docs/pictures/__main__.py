@@ -10,8 +10,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from docs.pictures.adaptive_tree import draw_adaptive_tree
 from docs.pictures.catalogue import draw_catalogue
 from docs.pictures.footprint_steps import draw_footprint_steps
+from docs.pictures.partitions import draw_partitions
 from docs.pictures.running_example import draw_running_example
 from dpregions import EulerHistogram, synthetic
 from dpregions.plots.double_counting import draw_double_counting
@@ -35,9 +37,11 @@ def draw_extraction(path: Path) -> None:
 
 
 PICTURES: dict[str, Callable[[Path], object]] = {
+    "adaptive_tree": draw_adaptive_tree,
     "catalogue": draw_catalogue,
     "double_counting": draw_city,
     "extraction": draw_extraction,
+    "partitions": draw_partitions,
     "footprint_steps": draw_footprint_steps,
     "running_example": draw_running_example,
 }

@@ -70,7 +70,8 @@ def _draw_pattern(axes: Any, known: Catalogue, pattern: int, x: float, y: float)
     xs, ys = x + np.arange(width + 1), y + np.arange(height + 1)
     axes.vlines(xs, y, y + height, color=LINE, linewidth=0.8, zorder=1)
     axes.hlines(ys, x, x + width, color=LINE, linewidth=0.8, zorder=1)
-    outline = known.xy[known.offsets[pattern] : known.offsets[pattern + 1]] / STEPS + (x, y)
+    witness = known.starts[pattern]
+    outline = known.xy[known.offsets[witness] : known.offsets[witness + 1]] / STEPS + (x, y)
     axes.add_patch(Polygon(outline, facecolor=INK, alpha=0.18, zorder=2))
     axes.add_patch(Polygon(outline, fill=False, edgecolor=INK, linewidth=1.3, zorder=5))
     share = f"{100 * known.weights[pattern]:.0f} %"

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dpregions.euler import EulerHistogram
     from dpregions.extraction.fixes import regions_from_fixes
     from dpregions.geometry.grid import Grid
+    from dpregions.geometry.partition import Partition
     from dpregions.intake.sources.opening import open_regions
     from dpregions.releases.make import release
     from dpregions.releases.published import Release, load
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EulerHistogram",
     "Grid",
+    "Partition",
     "Release",
     "errors",
     "load",
@@ -35,6 +37,7 @@ __getattr__, __dir__ = lazily(
     {
         "EulerHistogram": "euler",
         "Grid": "geometry.grid",
+        "Partition": "geometry.partition",
         "Release": "releases.published",
         "load": "releases.published",
         "open_regions": "intake.sources.opening",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias, get_args
 
-from dpregions.errors import Argument, PrivacyError
+from dpregions.errors import Argument, InputError
 
 Neighbours: TypeAlias = Literal["add-remove", "replace-one"]
 Unit: TypeAlias = Literal["user", "record", "trajectory"]
@@ -16,11 +16,12 @@ Oversize: TypeAlias = Literal["shrink", "drop"]
 FixUnit: TypeAlias = Literal["user", "trajectory"]
 TraceFormat: TypeAlias = Literal["auto", "tdrive", "geolife", "cabspotting", "table"]
 Kind: TypeAlias = Literal["faces", "edges", "vertices"]
+Within: TypeAlias = Literal["cells", "shape"]
 What: TypeAlias = Literal["components", "faces", "edges", "vertices", "regions"]
 
 
-def refuse_other(value: str, words: Any, name: str) -> None:
-    """Refuse an argument that is none of the words, and name them."""
+def refuse_other(value: str, words: Any, name: str, error: type[InputError] = InputError) -> None:
+    """Refuse an argument that is none of the words, and name them, by an error of its kind."""
     if value not in get_args(words):
         quoted = " or ".join(map(repr, get_args(words)))
-        raise PrivacyError(Argument(name), f" must be {quoted}, got {value!r}.")
+        raise error(Argument(name), f" must be {quoted}, got {value!r}.")

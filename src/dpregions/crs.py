@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyproj import CRS
 
-    from dpregions.geometry.grid import Grid
+    from dpregions.geometry.domain import Domain
 
 
 def utm_zone(lon: float, lat: float) -> int:
@@ -144,7 +144,7 @@ def one_crs(carried: CRS | None, stated: CRS | None, what: str) -> CRS | None:
     return carried
 
 
-def match_crs(crs: CRS | None, grid: Grid, what: str) -> None:
+def match_crs(crs: CRS | None, grid: Domain, what: str) -> None:
     """Refuse a CRS on one side only, or made for another part of the Earth: nothing would meet.
 
     `what` carries the CRS: "regions" or "queries". It looks at what is declared, never at a
@@ -153,7 +153,8 @@ def match_crs(crs: CRS | None, grid: Grid, what: str) -> None:
     if crs is None and grid.crs is None:
         return
     if crs is not None and grid.crs is not None:
-        middle = (grid.xmin + grid.xmax) / 2, (grid.ymin + grid.ymax) / 2
+        xmin, ymin, xmax, ymax = grid.bounds
+        middle = (xmin + xmax) / 2, (ymin + ymax) / 2
         if is_far(crs, *middle, of=grid.crs):
             raise CRSError(
                 f"the {what} are in {crs_label(crs)}, made for a place far from the grid's area in "

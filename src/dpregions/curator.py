@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpregions.crs import crs_label, match_crs
-from dpregions.geometry.grid import Grid
-from dpregions.geometry.outlines import Bound
+from dpregions.geometry.domain import check_domain
 from dpregions.intake.figures import figures_of
 
 if TYPE_CHECKING:
+    from dpregions.geometry.domain import Domain
     from dpregions.intake.arrow import RegionStream
 
 LABEL = "exact, not private, do not publish"
@@ -81,7 +81,7 @@ class Check:
 
 def check_regions(
     regions: RegionStream,
-    grid: Grid,
+    grid: Domain,
     *,
     max_diameter: float | str | None = None,
     user_id: str | None = "user_id",
@@ -92,7 +92,7 @@ def check_regions(
     ----------
     regions : RegionStream
         As `open_regions` makes it; read in chunks.
-    grid : Grid
+    grid : Grid or Partition
         The area. Regions in another CRS are reprojected to the grid's.
     max_diameter : float, str or None
         The bound of a release: longer regions are `oversized`.
@@ -108,8 +108,8 @@ def check_regions(
     >>> found.rows, found.users, found.null
     (50, 50, 0)
     """
-    Grid.check(grid)
-    bound = None if max_diameter is None else Bound.of(grid, max_diameter, "drop")
+    check_domain(grid)
+    bound = None if max_diameter is None else grid.bound(max_diameter, "drop")
     match_crs(regions.crs, grid, "regions")
     return Check(
         **figures_of(regions, grid, bound, user_id),

@@ -6,15 +6,13 @@ is private: it must never be written to a release, a log or a page. `release` ad
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from dpregions.engines.local import count
 from dpregions.errors import InputError, InputTypeError
-from dpregions.geometry.cells import answer
-from dpregions.geometry.doubled import SignedTable, SpanCounts
-from dpregions.geometry.grid import Grid
+from dpregions.geometry.domain import check_domain
 from dpregions.geometry.outlines import Bound
 from dpregions.intake.regions import read_outlines
 
@@ -22,17 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dpregions.choices import Oversize
+    from dpregions.geometry.domain import Domain
 
 SECRET = "SECRET: exact counts, not differentially private; never publish"
-
-
-class Edges(NamedTuple):
-    """Counts of inner edges by direction."""
-
-    vertical: NDArray[np.int64]
-    """Between a cell and its right neighbour: shape ``(n_rows, n_cols - 1)``."""
-    horizontal: NDArray[np.int64]
-    """Between a cell and its upper neighbour: shape ``(n_rows - 1, n_cols)``."""
 
 
 class EulerHistogram:
@@ -43,10 +33,10 @@ class EulerHistogram:
 
     Parameters
     ----------
-    grid : Grid
+    grid : Grid or Partition
     counts : array of int64
-        Doubled array of shape ``grid.doubled_shape``: even/even entries are faces, odd/odd
-        vertices, mixed ones edges.
+        Of shape ``grid.counts_shape``. Of a grid, the doubled array: even/even entries are
+        faces, odd/odd vertices, mixed ones edges. Of a partition, one entry for each component.
 
     Examples
     --------
@@ -58,11 +48,11 @@ class EulerHistogram:
     (1, 4)
     """
 
-    def __init__(self, grid: Grid, counts: Any) -> None:
+    def __init__(self, grid: Domain, counts: Any) -> None:
         counts = np.array(counts)
-        if counts.shape != grid.doubled_shape or counts.dtype.kind not in "iu":
+        if counts.shape != grid.counts_shape or counts.dtype.kind not in "iu":
             raise InputError(
-                f"counts must be integers of shape {grid.doubled_shape} for {grid!r}, "
+                f"counts must be integers of shape {grid.counts_shape} for {grid!r}, "
                 f"got {counts.dtype} of shape {counts.shape}"
             )
         if counts.dtype.kind == "u" and counts.size and int(counts.max()) >= 1 << 63:
@@ -73,14 +63,14 @@ class EulerHistogram:
     def from_regions(
         cls,
         regions: Any,
-        grid: Grid,
+        grid: Domain,
         *,
         user_id: Any = None,
         max_diameter: float | str | None = None,
         oversize: Oversize = "shrink",
         crs: Any = None,
     ) -> Self:
-        """Count regions on a grid.
+        """Count regions on a grid or on another partition.
 
         Parameters
         ----------
@@ -88,7 +78,7 @@ class EulerHistogram:
             GeoDataFrame, GeoSeries, a sequence or array of shapely geometries or of WKB, or
             anything with an Arrow stream of WKB. Each geometry, of any type, becomes its
             convex hull. Null, empty, not finite and far-away ones count nowhere.
-        grid : Grid
+        grid : Grid or Partition
             Regions in another CRS are reprojected to the grid's.
         user_id : str, array or None
             The column of user ids, or the ids: one region a user counts, chosen by a fixed
@@ -100,23 +90,23 @@ class EulerHistogram:
         crs : optional
             The CRS of regions that carry none (bare arrays).
         """
-        Grid.check(grid)
+        check_domain(grid)
         Bound.check_oversize(oversize)
-        bound = None if max_diameter is None else Bound.of(grid, max_diameter, oversize)
+        bound = None if max_diameter is None else grid.bound(max_diameter, oversize)
 
         batches = read_outlines(regions, grid, bound, user_id=user_id, crs=crs)
         made = cls.__new__(cls)
-        made._hold(grid, count(batches, lambda: SpanCounts(*grid.shape)).histogram())
+        made._hold(grid, count(batches, grid.counter).histogram())
         return made
 
-    def _hold(self, grid: Grid, counts: NDArray[np.int64]) -> None:
+    def _hold(self, grid: Domain, counts: NDArray[np.int64]) -> None:
         counts.flags.writeable = False
         self._grid, self._counts = grid, counts
-        self._sums: SignedTable | None = None
+        self._sums: Any = None
 
     @property
-    def grid(self) -> Grid:
-        """The grid."""
+    def grid(self) -> Domain:
+        """The grid or partition."""
         return self._grid
 
     @property
@@ -126,20 +116,24 @@ class EulerHistogram:
 
     @property
     def faces(self) -> NDArray[np.int64]:
-        """Regions touching each cell, shape ``(n_rows, n_cols)``. Secret."""
-        return self._counts[::2, ::2]
+        """Regions touching each cell, of a grid in the shape ``(n_rows, n_cols)``. Secret."""
+        return self._grid.split(self._counts)[0]
 
     @property
-    def edges(self) -> Edges:
-        """Regions touching each inner edge. Secret."""
-        return Edges(vertical=self._counts[::2, 1::2], horizontal=self._counts[1::2, ::2])
+    def edges(self) -> Any:
+        """Regions touching each inner edge. Secret.
+
+        On a grid `vertical` and `horizontal` ones, shapes ``(n_rows, n_cols - 1)`` (between a cell
+        and its right neighbour) and ``(n_rows - 1, n_cols)`` (and its upper one).
+        """
+        return self._grid.split(self._counts)[1]
 
     @property
     def vertices(self) -> NDArray[np.int64]:
-        """Regions touching each inner vertex, shape ``(n_rows - 1, n_cols - 1)``. Secret."""
-        return self._counts[1::2, 1::2]
+        """Regions touching each inner vertex; on a grid ``(n_rows - 1, n_cols - 1)``. Secret."""
+        return self._grid.split(self._counts)[2]
 
-    def count(self, *query: Any, crs: Any = None) -> Any:
+    def count(self, *query: Any, cells: Any = None, crs: Any = None) -> Any:
         """Count the regions that touch a query. Exact for rectangles; secret.
 
         A query that is not a union of cells is enlarged to the cells it touches. Where those
@@ -151,6 +145,8 @@ class EulerHistogram:
         *query
             ``xmin, ymin, xmax, ymax`` as four numbers or four arrays; or one geometry, an
             array of geometries, a GeoSeries or a GeoDataFrame.
+        cells : list, optional
+            Instead of a query, on a partition: the labels of its cells, or a list of such lists.
         crs : optional
             The CRS of numbers or geometries that carry none; the grid's by default.
 
@@ -160,8 +156,12 @@ class EulerHistogram:
             One number, or as many as queries, in their shape or on their index.
         """
         if self._sums is None:
-            self._sums = SignedTable(self._counts)
-        return answer(self._sums, self._grid, query, crs)
+            self._sums = self._grid.table(self._counts)
+        found = self._grid.look_up(query, crs, "cells")
+        if found is not None:
+            return self._sums.rectangle(*found)
+        selection = self._grid.select(query, crs, cells=cells)
+        return selection.wrap(selection.sums(self._sums))
 
     def __add__(self, other: object) -> EulerHistogram:
         """Merge partial histograms of one grid (of different users: nobody twice)."""

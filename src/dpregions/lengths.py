@@ -73,10 +73,10 @@ def positive(value: object, name: str) -> Fraction:
     return number
 
 
-def whole_number(value: int, name: str) -> int:
-    """Return a whole number of 1 or more as an int; refuse everything else."""
+def whole_number(value: int, name: str, error: type[InputError] = PrivacyError) -> int:
+    """Return a whole number of 1 or more as an int; refuse everything else by an error."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise PrivacyError(Argument(name), f" must be a whole number of 1 or more, got {value!r}.")
+        raise error(Argument(name), f" must be a whole number of 1 or more, got {value!r}.")
     return int(value)
 
 

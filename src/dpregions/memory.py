@@ -22,6 +22,9 @@ PAPER = 90
 COMPONENT, BUCKET = 60, 250
 """Bytes per component and per bucket of a release by footprints, from counting to its file."""
 
+PART = 400
+"""Bytes per part of an adaptive tree, from its measurement to its file."""
+
 LOADED, LOADED_ENTRY, LOADED_BUCKET = 70, 50, 80
 """Bytes per component, per entry of its lists and per bucket of a release that is read; per bucket
 and level 16 more."""

@@ -18,7 +18,8 @@ from dpregions.geometry.grid import Grid
 if TYPE_CHECKING:
     import geopandas
     import pandas as pd
-    from numpy.typing import NDArray
+
+    from dpregions.arrays import Floats, Ints
 
 CENTRE = (9.0, 48.5)
 """Longitude and latitude of the city's centre: a place without a large city of its own."""
@@ -66,9 +67,7 @@ def regions(n_users: int, *, seed: int = 0) -> geopandas.GeoDataFrame:
     return geopandas.GeoDataFrame({"user_id": np.arange(n_users)}, geometry=hulls, crs=grid().crs)
 
 
-def homes_and_roaming(
-    n_users: int, *, seed: int = 0
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def homes_and_roaming(n_users: int, *, seed: int = 0) -> tuple[Floats, Floats]:
     """Return what regions are made of, in metres: homes, and places around each.
 
     Homes are relative to the centre of a city of `EXTENT`, shape (n, 2); places relative to
@@ -95,7 +94,6 @@ def fixes(n_users: int, *, seed: int = 0, per_user: int = 120) -> pd.DataFrame:
         `user_id`, `t` (timestamp), `lon`, `lat` (WGS 84), sorted by user and time.
     """
     import pandas as pd
-    from pyproj import Transformer
 
     if per_user < 1:
         raise InputError(f"per_user must be at least 1, got {per_user}")
@@ -112,8 +110,7 @@ def fixes(n_users: int, *, seed: int = 0, per_user: int = 120) -> pd.DataFrame:
     where += rng.normal(scale=8.0, size=where.shape)  # what a receiver is off by
     astray = rng.random(len(owner)) < 0.005
     where[astray] += rng.normal(scale=4000.0, size=(int(astray.sum()), 2))
-    where += _centre()
-    lon, lat = Transformer.from_crs(grid().crs, 4326, always_xy=True).transform(*where.T)
+    lon, lat = _degrees(where + _centre())
     t = pd.Timestamp("2024-03-04") + pd.to_timedelta(rng.integers(0, _WEEK, len(owner)), unit="s")
     table = pd.DataFrame({"user_id": owner, "t": t, "lon": lon, "lat": lat})
     return table.sort_values(["user_id", "t"], ignore_index=True)
@@ -121,9 +118,7 @@ def fixes(n_users: int, *, seed: int = 0, per_user: int = 120) -> pd.DataFrame:
 
 def example_user(*, seed: int = 4) -> pd.DataFrame:
     """Return the many fixes of one user, for pictures: home, work, the way between, errands."""
-    import geopandas
     import pandas as pd
-    from shapely import points
 
     rng = np.random.default_rng(seed)
     home, work = np.array([0.0, 0.0]), np.array([4300.0, 2100.0])
@@ -137,24 +132,21 @@ def example_user(*, seed: int = 4) -> pd.DataFrame:
         way + rng.normal(0, 75, way.shape),
         rng.uniform([-2200, -2300], [5200, 3300], (45, 2)),
     ]
-    metres = np.concatenate(spots) + np.array([500_000.0, 5_372_000.0])
-    place = geopandas.GeoSeries(points(metres), crs=32632).to_crs(4326)
-    return pd.DataFrame({"lon": place.x, "lat": place.y})
+    lon, lat = _degrees(np.concatenate(spots) + np.array([500_000.0, 5_372_000.0]))
+    return pd.DataFrame({"lon": lon, "lat": lat})
 
 
 @dataclass(frozen=True)
 class _Users:
     """Where users live and work, in metres from the centre, and how far they roam."""
 
-    home: NDArray[np.float64]
-    work: NDArray[np.float64]
-    along: NDArray[np.float64]
-    across: NDArray[np.float64]
-    direction: NDArray[np.float64]
+    home: Floats
+    work: Floats
+    along: Floats
+    across: Floats
+    direction: Floats
 
-    def around_home(
-        self, spread: NDArray[np.float64], owner: NDArray[np.int64] | slice = slice(None)
-    ) -> NDArray[np.float64]:
+    def around_home(self, spread: Floats, owner: Ints | slice = slice(None)) -> Floats:
         """Return normal deviates as displacements: stretched and turned as each user roams."""
         u = spread[..., 0] * self.along[owner, None]
         v = spread[..., 1] * self.across[owner, None]
@@ -172,7 +164,7 @@ def _users(n: int, seed: int) -> _Users:
     weight = 1.0 / np.arange(1, N_DISTRICTS + 1)
     edges = np.cumsum(weight) / weight.sum()
 
-    def place(name: str) -> NDArray[np.float64]:
+    def place(name: str) -> Floats:
         pick = _stream(seed, f"{name} district").random((n, 2))
         scatter = _stream(seed, f"{name} place").normal(size=(n, 2))
         district = np.searchsorted(edges, pick[:, 0], side="right")
@@ -191,6 +183,14 @@ def _stream(seed: int, name: str) -> np.random.Generator:
     return np.random.default_rng([seed, *name.encode()])
 
 
-def _centre() -> NDArray[np.float64]:
+def _degrees(metres: Floats) -> tuple[Floats, Floats]:
+    """Return longitudes and latitudes of places in the city's CRS."""
+    from pyproj import Transformer
+
+    lon, lat = Transformer.from_crs(grid().crs, 4326, always_xy=True).transform(*metres.T)
+    return lon, lat
+
+
+def _centre() -> Floats:
     area = grid()
     return np.array([(area.xmin + area.xmax) / 2, (area.ymin + area.ymax) / 2])

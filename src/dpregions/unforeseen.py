@@ -26,22 +26,19 @@ def foreseen(call: Callable[[], T], doing: str) -> T:
     doing : str
         What it does, for the message: "reading the regions".
     """
-    own: DPRegionsError | None = None
-    kind = ""
+    failure: DPRegionsError
     try:
         return call()
     except DPRegionsError as error:
-        own = error
+        failure = error
     except Exception as error:
-        kind = type(error).__name__
+        failure = UnforeseenError(
+            f"{doing} failed in an unforeseen way ({type(error).__name__}), and nothing was "
+            f"released. What it said is not shown, as it may quote a record"
+        )
     # Raised out here: within the handler, the new error's context would hold the old one.
-    if own is not None:
-        own.__cause__ = own.__context__ = None
-        raise own
-    raise UnforeseenError(
-        f"{doing} failed in an unforeseen way ({kind}), and nothing was released. What it said is "
-        f"not shown, as it may quote a record"
-    )
+    failure.__cause__ = failure.__context__ = None
+    raise failure
 
 
 def foreseen_items(items: Iterator[T], doing: str) -> Iterator[T]:

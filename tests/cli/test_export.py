@@ -3,6 +3,7 @@
 import json
 from functools import partial
 
+import geopandas
 import pyogrio
 import pytest
 import rasterio
@@ -37,7 +38,8 @@ def test_a_saved_release_becomes_layers_with_its_counts(city, saved, tmp_path):
     assert result.stdout == f"Wrote {out}: components, CRS EPSG:32632.\n"
     faces = pyogrio.read_dataframe(out, layer="faces")
     assert (city.count(faces) == faces["count"]).all()
-    assert len(pyogrio.list_layers(out)) == 3
+    layers = pyogrio.list_layers(out)[:, 0].tolist()
+    assert layers == ["faces", "edges", "vertices", "layer_styles"]
 
 
 def test_what_is_exported_can_be_chosen(city, saved, tmp_path):
@@ -59,6 +61,17 @@ def test_the_result_as_json(city, saved, tmp_path):
     assert told["crs"] == "EPSG:4326"
 
 
+def test_blocks_and_the_confidence_can_be_chosen(city, saved, tmp_path):
+    out = tmp_path / "city.parquet"
+    result = run(saved, out, "--block", "4", "--confidence", "0.8")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == f"Wrote {out}: faces, CRS EPSG:32632.\n"
+    low, high = city.cell_intervals(4, 0.8)
+    found = geopandas.read_parquet(out)
+    assert found["low"].tolist() == low.ravel().tolist()
+    assert found["high"].tolist() == high.ravel().tolist()
+
+
 def test_an_existing_file_is_replaced_only_when_told(saved, tmp_path):
     out = tmp_path / "city.gpkg"
     out.write_text("mine")
@@ -67,7 +80,8 @@ def test_an_existing_file_is_replaced_only_when_told(saved, tmp_path):
     assert "give --overwrite" in result.stderr
     assert out.read_text() == "mine"
     assert run(saved, out, "--overwrite").exit_code == 0
-    assert len(pyogrio.list_layers(out)) == 3
+    layers = pyogrio.list_layers(out)[:, 0].tolist()
+    assert layers == ["faces", "edges", "vertices", "layer_styles"]
 
 
 def test_the_release_itself_is_never_overwritten(saved):
@@ -92,6 +106,10 @@ def test_a_release_that_is_not_private_is_called_so(tmp_path):
         ("city.shp", (), "the suffix '.shp' tells no format"),
         ("city.tif", ("--what", "edges"), "cannot hold edges"),
         ("nowhere/city.gpkg", (), "there is no folder"),
+        ("city.gpkg", ("--block", "0"), "--block must be from 1 to 20"),
+        ("city.tif", ("--block", "21"), "--block must be from 1 to 20"),
+        ("city.gpkg", ("--block", "2", "--what", "edges"), "--block is of faces"),
+        ("city.gpkg", ("--confidence", "95"), "--confidence must lie strictly between 0 and 1"),
         (".", (), "exists: choose another name"),
         (".", ("--overwrite",), "is a folder"),
     ],

@@ -46,8 +46,8 @@ def test_warnings_are_notes_in_words_of_options_also_where_the_work_fails(capsys
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((None, None, None, None), "--grid FILE.json, or by --around"),
-        ((Path("g.json"), "9,48", None, None), "--grid FILE.json, or by --around"),
+        ((None, None, None, None), "--grid FILE.json, by --around"),
+        ((Path("g.json"), "9,48", None, None), "--grid FILE.json, by --around"),
         ((Path("none.json"), None, None, None), "none.json: there is no such file"),
         ((None, "9,48", None, None), "--around needs --side and --cell too"),
         ((None, "9,48", "4km", None), "--around, --side needs --cell too"),

@@ -8,6 +8,7 @@ from shapely import box
 
 from dpregions import EulerHistogram, Grid
 from dpregions.errors import InputError
+from dpregions.geometry import doubled
 from dpregions.geometry.doubled import SignedTable, SpanCounts, doubled_array
 from dpregions.intake.regions import outlines_of
 
@@ -41,11 +42,32 @@ def test_a_histogram_can_be_taken_before_more_is_added():
     )
 
 
-def test_spans_count_cells_and_the_edges_between_them_so_many_times():
-    counts = SpanCounts(1, 4)
-    counts.add_spans(np.array([0, 0]), np.array([0, 2]), np.array([2, 3]), np.array([2, 5]))
-    assert counts.histogram().tolist() == [[2, 2, 2, 2, 7, 5, 5]]
-    assert counts.nbytes == 8 * 8
+def test_patterns_count_the_cells_and_the_edges_between_them_so_many_times():
+    counts = SpanCounts(2, 4)
+    # Three cells in a row; and an L, whose middle line is crossed at its left.
+    spans = np.array([[[0, 2], [1, 0], [1, 0]], [[0, 1], [0, 0], [0, 0]]], np.int16)
+    row, col, times = np.array([0, 0]), np.array([0, 2]), np.array([2, 5])
+    counts.add_patterns(row, col, spans, np.array([0, 1]), times)
+    assert counts.histogram().tolist() == [
+        [2, 2, 2, 2, 7, 5, 5], [0, 0, 0, 0, 5, 0, 0], [0, 0, 0, 0, 5, 0, 0]
+    ]  # fmt: skip
+    assert counts.nbytes == 3 * 8 * 8
+
+
+def test_many_patterns_are_counted_by_a_compiled_loop_with_the_same_counts(monkeypatch):
+    rng = np.random.default_rng(0)
+    spans = np.sort(rng.integers(0, 4, (9, 7, 2)), axis=2).astype(np.int16)
+    spans[rng.random((9, 7)) < 0.3] = 1, 0
+    bodies = rng.integers(0, 5, 200), rng.integers(0, 5, 200)
+    which, times = rng.integers(0, 9, 200), rng.integers(1, 4, 200)
+    found = []
+    for limit in (0, 1 << 20):  # the only way to a large number of bodies in a small test
+        monkeypatch.setattr(doubled, "_COMPILED", limit)
+        counts = SpanCounts(9, 9)
+        counts.add_patterns(*bodies, spans, which, times)
+        found.append(counts.histogram())
+    np.testing.assert_array_equal(*found)
+    assert found[0].any()
 
 
 @given(st.integers(1, 5), st.integers(1, 5), st.integers(0, 99), st.booleans())

@@ -152,9 +152,9 @@ class TestCoordinates:
     def test_objects_that_geos_cannot_list_have_none_in_any_company(self):
         for odd in odd_objects():
             assert len(coordinates(np.array([odd]))[0]) == 0
-            coords, owner = coordinates(np.array([HERE, odd, None, Point(2, 3)]))
+            coords, starts = coordinates(np.array([HERE, odd, None, Point(2, 3)]))
             assert coords.tolist() == [[1, 1], [2, 3]]
-            assert owner.tolist() == [0, 3]
+            assert starts.tolist() == [0, 1, 1, 1, 2]
 
     def test_a_frame_with_such_objects_is_counted_without_them(self):
         frame = geopandas.GeoDataFrame(geometry=[HERE, *odd_objects(), HERE, None])

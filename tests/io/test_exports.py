@@ -21,6 +21,7 @@ import shapely
 import dpregions as dpr
 from dpregions.errors import (
     CRSError,
+    DPRegionsError,
     InputError,
     InputTypeError,
     MissingExtraError,
@@ -30,7 +31,7 @@ from dpregions.errors import (
 from dpregions.io.exports import STATEMENT_KEY, export, written_crs
 from support.full_disks import file_size_limit
 from support.handmade import published
-from support.small_releases import paper_study
+from support.small_releases import paper_study, study, town
 
 VECTOR = (".gpkg", ".parquet", ".fgb", ".geojson")
 IN_THE_GRIDS_CRS = VECTOR[:3]
@@ -48,9 +49,20 @@ FULL = "File too large|could not be written"
 DERIVED = "+proj=ob_tran +o_proj=moll +o_lat_p=45 +o_lon_p=-100"
 
 
+WIDE = dpr.Grid(0, 0, 1, n_rows=3, n_cols=5)
+
+
+def moved_town(grid) -> geopandas.GeoDataFrame:
+    """Regions on a grid of cells of one metre."""
+    regions = town()
+    return regions.set_geometry(regions.translate(grid.xmin, grid.ymin)).set_crs(grid.crs)
+
+
 def read(path, layer=None) -> geopandas.GeoDataFrame:
     if path.suffix == ".parquet":
         return geopandas.read_parquet(path)
+    if layer is None:  # the first one: a GeoPackage of faces has a table of styles beside it
+        layer = pyogrio.list_layers(path)[0, 0]
     return pyogrio.read_dataframe(path, layer=layer)
 
 
@@ -76,7 +88,9 @@ def test_what_is_read_back_is_what_was_published(tmp_path, kind, suffix):
     release, path = published(UTM), tmp_path / f"out{suffix}"
     export(release, path, kind)
     found = read(path)
-    assert list(found.columns) == ["kind", "sign", "row", "col", "count", "estimate", "geometry"]
+    intervals = ["low", "high", "may_be_empty"] if kind == "faces" else []
+    plain = ["kind", "sign", "row", "col", "count", "estimate"]
+    assert list(found.columns) == [*plain, *intervals, "geometry"]
     row, col = found["row"].to_numpy(), found["col"].to_numpy()
     odd = {"faces": 0, "edges": 1, "vertices": 2}[kind]
     expected = {(i, j) for i, j in np.ndindex(UTM.doubled_shape) if i % 2 + j % 2 == odd}
@@ -136,6 +150,7 @@ def test_a_geopackage_has_a_layer_a_kind(tmp_path):
     path = tmp_path / "out.gpkg"
     export(published(UTM), path)
     layers = dict(pyogrio.list_layers(path))
+    assert layers.pop("layer_styles") is None  # without geometry
     assert layers == {"faces": "Polygon", "edges": "LineString", "vertices": "Point"}
 
 
@@ -150,12 +165,91 @@ def test_the_raster_has_each_cells_count_at_the_cells_centre(tmp_path, grid):
         found = [int(value[0]) for value in raster.sample(centres)]
         assert raster.transform.e < 0 < raster.transform.a  # north up
         assert tuple(raster.bounds) == pytest.approx(grid.bounds, rel=1e-15)
-        assert (raster.count, raster.nodata, raster.dtypes) == (1, None, ("int32",))
+        assert (raster.nodata, set(raster.dtypes)) == (None, {"float64"})
+        assert raster.descriptions == ("count", "estimate", "low", "high")
+        assert set(raster.units) == {"regions"}
         assert raster.tags(ns="IMAGE_STRUCTURE")["LAYOUT"] == "COG"
+        assert raster.profile["tiled"]
         crs = None if raster.crs is None else pyproj.CRS.from_wkt(raster.crs.to_wkt())
     assert found == [release.count(*cell) for cell in cells]
     assert crs == grid.crs
     assert sorted(os.listdir(tmp_path)) == ["out.tif"]
+
+
+def test_the_bands_of_a_raster_are_the_arrays_of_the_release_north_up(tmp_path):
+    release, path = study(grid=WIDE), tmp_path / "out.tif"
+    export(release, path, confidence=0.8)
+    arrays = release.cell_arrays(confidence=0.8)
+    with rasterio.open(path) as raster:
+        for number, name in enumerate(("count", "estimate", "low", "high"), start=1):
+            np.testing.assert_array_equal(raster.read(number)[::-1], arrays[name])
+
+
+def test_a_raster_of_blocks_has_a_pixel_for_each_and_cut_ones_as_large(tmp_path):
+    release, path = study(grid=WIDE), tmp_path / "out.tif"
+    assert export(release, path, block=2) == "faces"
+    with rasterio.open(path) as raster:
+        assert raster.shape == (2, 3)
+        assert tuple(raster.bounds) == (0, 0, 6, 4)  # of an area that is 5 wide and 3 high
+        upper_right = raster.read(1)[0, -1]
+        said = raster.tags()["TIFFTAG_IMAGEDESCRIPTION"]
+    assert upper_right == release.count(4, 2, 5, 3)
+    assert "touching the block" in said and "2 x 2 cells" in said
+
+
+def test_a_covert_raster_has_one_band_of_whole_numbers(tmp_path):
+    release, path = published(UTM, covert=True), tmp_path / "out.tif"
+    export(release, path)
+    with rasterio.open(path) as raster:
+        assert (raster.count, raster.descriptions, raster.dtypes) == (1, ("count",), ("int32",))
+        assert (raster.read(1)[::-1] == release.counts[::2, ::2]).all()
+    export(published(UTM, covert=True, start=2**40), path)
+    with rasterio.open(path) as raster:
+        assert raster.dtypes == ("int64",)
+
+
+@pytest.mark.parametrize("suffix", VECTOR)
+@pytest.mark.parametrize("method", ["footprint", "paper"])
+def test_faces_in_a_file_have_the_intervals_of_the_release(tmp_path, suffix, method):
+    grid = dpr.Grid(500_000, 5_000_000, 1, n_rows=3, n_cols=5, crs=32632)
+    release, path = (
+        study(grid=grid, regions=moved_town(grid), method=method),
+        tmp_path / f"o{suffix}",
+    )
+    export(release, path, confidence=0.9)
+    found = read_components(path)
+    faces, others = found[found["kind"] == "face"], found[found["kind"] != "face"]
+    faces = faces.sort_values(["row", "col"])
+    low, high = release.cell_intervals(confidence=0.9)
+    # GeoJSON writes seventeen digits at most, which may differ in the last bit.
+    np.testing.assert_allclose(faces["low"], low.ravel(), rtol=1e-15)
+    np.testing.assert_allclose(faces["high"], high.ravel(), rtol=1e-15)
+    assert (faces["may_be_empty"].astype(bool).to_numpy() == (low.ravel() == 0)).all()
+    intervals = ["low", "high", "may_be_empty"]
+    assert others.reindex(columns=intervals).isna().all(axis=None)
+
+
+@pytest.mark.parametrize("suffix", VECTOR)
+def test_blocks_are_a_layer_of_their_own_with_counts_of_rectangles(tmp_path, suffix):
+    release, path = published(UTM), tmp_path / f"out{suffix}"
+    assert export(release, path, block=2) == "faces"
+    blocks = read(path)
+    if suffix == ".gpkg":
+        assert pyogrio.list_layers(path)[:, 0].tolist() == ["blocks", "layer_styles"]
+    assert "kind" not in blocks.columns and "sign" not in blocks.columns
+    blocks = blocks.sort_values(["row", "col"], ignore_index=True)
+    assert blocks["count"].tolist() == release.cell_arrays(2)["count"].ravel().tolist()
+    assert "touching the block" in statement_in(path, "blocks" if suffix == ".gpkg" else None)
+
+
+def test_the_statement_says_how_sure_intervals_are(tmp_path):
+    path = tmp_path / "out.parquet"
+    export(published(UTM), path, "faces", confidence=0.8)
+    assert "with confidence 0.8" in statement_in(path, None)
+    export(published(UTM), path, "edges", confidence=0.8)
+    assert "confidence" not in statement_in(path, None)
+    export(published(UTM, covert=True), path, "faces", confidence=0.8)
+    assert "confidence" not in statement_in(path, None)
 
 
 def test_a_rasters_overviews_hold_published_counts_only(tmp_path):
@@ -262,15 +356,17 @@ def test_every_layer_of_a_geopackage_carries_the_statement_for_tools_without_gda
         rows = connection.execute("select table_name, description from gpkg_contents").fetchall()
     finally:
         connection.close()
-    assert {name for name, _ in rows} == set(KINDS)
-    assert all(said.startswith(release.describe()) for _, said in rows)
+    said = dict(rows)
+    assert said.keys() == {*KINDS, "layer_styles"}
+    assert all(said[kind].startswith(release.describe()) for kind in KINDS)
 
 
 @pytest.mark.parametrize("suffix", VECTOR)
 def test_a_covert_release_has_no_estimates_in_any_file(tmp_path, suffix):
     path = tmp_path / f"out{suffix}"
     export(published(UTM, covert=True), path)
-    assert "estimate" not in read_components(path).columns
+    hidden = {"estimate", "low", "high", "may_be_empty"}
+    assert not hidden & set(read_components(path).columns)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -334,7 +430,8 @@ def test_an_old_file_is_replaced_not_added_to(tmp_path, suffix):
         with rasterio.open(path) as raster:
             assert raster.shape == UTM.shape
     else:
-        assert len(pyogrio.list_layers(path) if suffix == ".gpkg" else [1]) == 1
+        if suffix == ".gpkg":
+            assert pyogrio.list_layers(path)[:, 0].tolist() == ["faces", "layer_styles"]
         assert len(read(path)) == 15
     assert path.stat().st_mode & 0o444 == 0o444 & ~current_umask()
 
@@ -346,7 +443,7 @@ def test_a_geopackage_that_is_open_elsewhere_is_not_replaced(tmp_path, mode):
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute(f"PRAGMA journal_mode = {mode}")
         other.execute("BEGIN")
-        other.execute("CREATE TABLE layer_styles (style TEXT)")
+        other.execute("CREATE TABLE notes (note TEXT)")
         before = path.read_bytes()
         with pytest.raises(InputError, match="open in another program: close it"):
             export(published(UTM), path, "faces")
@@ -374,6 +471,26 @@ def current_umask() -> int:
 def test_wrong_arguments_are_refused_with_the_remedy(tmp_path, name, what, words):
     with pytest.raises(InputError, match=words):
         export(published(UTM), tmp_path / name, what)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "argument", "words"),
+    [
+        ({"block": 0}, "block", "block must be from 1 to 5"),
+        ({"block": 6}, "block", "block must be from 1 to 5"),
+        ({"block": 2.0}, "block", "whole number of cells, got 2.0"),
+        ({"block": 2, "what": "edges"}, "block", "block is of faces, got what='edges'"),
+        ({"block": 2, "what": "regions"}, "block", "leave one of them out"),
+        ({"confidence": 95}, "confidence", "strictly between 0 and 1, got 95"),
+        ({"confidence": 95, "what": "edges"}, "confidence", "strictly between 0 and 1"),
+    ],
+)
+@pytest.mark.parametrize("covert", [False, True])
+def test_wrong_blocks_and_confidences_are_refused(tmp_path, options, argument, words, covert):
+    with pytest.raises(DPRegionsError, match=words) as caught:
+        export(published(UTM, covert=covert), tmp_path / "out.gpkg", **options)
+    assert caught.value.argument == argument
     assert os.listdir(tmp_path) == []
 
 

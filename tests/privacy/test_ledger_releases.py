@@ -48,7 +48,7 @@ def test_a_release_is_debited_and_says_so(ledger, method):
     account = ledger.account("town")
     assert account.spent == Fraction(1, 2)
     assert account.entries[1].state == "released"
-    assert account.entries[1].what == f"{method}, 4 x 5 cells"
+    assert account.entries[1].what == f"{method}, 4 x 5 cells of 1 units"
     assert made.ledger_entry.endswith("/town/2")
     assert f"Ledger: {made.ledger_entry}." in made.describe()
     unrecorded = dpr.release(SQUARES, GRID, epsilon=1, max_diameter=2, user_id=None)
@@ -63,6 +63,9 @@ class WatchedNoise:
 
     def __init__(self, ledger, seen):
         self.ledger, self.seen = ledger, seen
+
+    def allot(self, budget):
+        return self
 
     def add(self, values, *, epsilon, sensitivity):
         self.seen.append(self.ledger.account("town").spent)

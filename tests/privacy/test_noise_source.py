@@ -1,9 +1,10 @@
 """The noise of a release is what OpenDP returned for the exact counts, and nothing else is random.
 
-Three proofs, for both methods, with a ledger and without: every number that was measured went to
-OpenDP, and its answer is what the release holds; with known answers in OpenDP's place, and all
-other sources of chance closed, the whole release is the same in any process; with OpenDP's own
-answers it differs, also where clock, process number and hash seed are the same.
+Three proofs, for both methods and for adaptive trees, with a ledger and without: every number that
+was measured went to OpenDP, and its answer is what the release holds; with known answers in
+OpenDP's place, and all other sources of chance closed, the whole release is the same in any
+process; with OpenDP's own answers it differs, also where clock, process number and hash seed are
+the same.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import os
 import subprocess
 import sys
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -20,13 +22,21 @@ import opendp.core
 import pytest
 
 import dpregions as dpr
+from dpregions.errors import OverBudgetError
 from dpregions.euler import EulerHistogram
 from dpregions.geometry.outlines import Bound
 from dpregions.intake.regions import outlines_of
+from dpregions.mechanisms.footprint.mechanism import Footprint
 from dpregions.mechanisms.footprint.tally import FootprintTally
+from dpregions.mechanisms.footprint.tree.growing import Adaptive
+from dpregions.mechanisms.footprint.tree.keyed import KeyedCounts
+from dpregions.mechanisms.footprint.tree.mix import groupings
 from dpregions.mechanisms.known import MECHANISMS
+from dpregions.privacy.budget import Budget
 from dpregions.privacy.noise import MeteredNoise, SystemNoise, add_integer_laplace
+from dpregions.releases.make import release_with
 from support.small_releases import GRID, town
+from support.watched_noise import NoNoise
 
 NEIGHBOURS = ("add-remove", "replace-one")
 PAID = (False, True)
@@ -104,6 +114,82 @@ def test_a_release_by_footprints_holds_opendps_answers_to_every_level(
     assert_calibrated(calls, made)
 
 
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("paid", PAID)
+def test_a_release_by_a_tree_holds_opendps_answers_to_every_count_it_asked_for(
+    ledger, calls, neighbours, paid
+):
+    way = Footprint(strategy=Adaptive(3.0, 4))
+    made = publish(ledger, paid, method=way, neighbours=neighbours)
+    measured = made.outcome.reading.measured
+    ladder = measured.ladder
+    tally = FootprintTally(ladder)
+    bound = Bound.of(GRID, 2, "shrink")
+    tally.add(outlines_of(np.asarray(town().geometry.array, object), None, GRID, bound))
+    exact = KeyedCounts(ladder, *tally.keyed(ladder))
+    assert len(measured.batches) >= 2
+    given = [[tally.total], *(exact.of_sizes(*g).tolist() for g in groupings(ladder.side))]
+    given += [exact.of_nodes(batch.level, batch.nodes).tolist() for batch in measured.batches]
+    held = [[measured.total], *measured.sizes, *(batch.values for batch in measured.batches)]
+    assert [call.given for call in calls] == given
+    assert [call.answer for call in calls] == [list(values) for values in held]
+    assert made.private
+    # OpenDP's own account of each call is the share that its parts are said to cost.
+    shares = [measured.shares.first, *measured.shares.mix, *(b.share for b in measured.batches)]
+    losses = [call.measurement.map(made.sensitivity) for call in calls]
+    assert losses == pytest.approx(list(map(float, shares)), rel=1e-12)
+    assert all(Fraction(loss) <= Budget(s).epsilon for loss, s in zip(losses, shares, strict=True))
+    assert sum(share.epsilon for _, share in made.spending) == 1
+    if paid:
+        assert ledger.account("town").remaining == 0
+
+
+def test_a_tree_is_debited_before_its_first_draw_and_never_again():
+    events = []
+
+    class Noting(NoNoise):
+        def add(self, values, *, epsilon, sensitivity):
+            events.append("draw")
+            return super().add(values, epsilon=epsilon, sensitivity=sensitivity)
+
+    def debit():
+        events.append("debit")
+        return "entry"
+
+    paid = MeteredNoise(Noting(), Budget(1), debit)
+    way = Footprint(strategy=Adaptive(0.15, 16))
+    release_with(paid, town(), GRID, epsilon=1, max_diameter=2, method=way)
+    assert events[:2] == ["debit", "draw"]
+    assert events.count("debit") == 1 < events.count("draw")
+    with pytest.raises(OverBudgetError):
+        paid.add(np.zeros(1, np.int64), epsilon=Fraction(1, 10**9), sensitivity=1)
+    assert events.count("draw") == len(paid._noise.calls)
+
+
+def test_what_is_allotted_is_paid_for_by_every_meter_before_noise_is_given_out():
+    events = []
+    inner = MeteredNoise(NoNoise(), Budget(1), lambda: events.append("inner") or "entry")
+    outer = MeteredNoise(inner, Budget(Fraction(1, 2)))
+    assert type(outer.allot(Budget(Fraction(1, 3)))) is NoNoise
+    assert events == ["inner"]
+    with pytest.raises(OverBudgetError):
+        outer.allot(Budget(Fraction(1, 3)))
+    assert type(outer.allot(Budget(Fraction(1, 6)))) is NoNoise
+    for spent in (outer, inner):
+        with pytest.raises(OverBudgetError):
+            spent.add(np.zeros(1, np.int64), epsilon=Fraction(2, 3), sensitivity=1)
+
+
+def test_a_tree_beyond_what_a_ledger_has_is_refused_before_a_draw(ledger, calls):
+    ledger.create("town", Fraction(1, 2))
+    way = Footprint(strategy=Adaptive(0.15, 16))
+    terms = {"epsilon": 1, "max_diameter": 2, "method": way}
+    with pytest.raises(OverBudgetError):
+        dpr.release(town(), GRID, ledger=ledger, dataset="town", **terms)
+    assert not calls
+    assert ledger.account("town").remaining == Fraction(1, 2)
+
+
 def test_system_noise_gives_back_what_opendp_answered_place_by_place(calls):
     counts = np.arange(77).reshape(7, 11) % 3
     whole = SystemNoise().add(counts, epsilon=1, sensitivity=9).ravel()
@@ -152,6 +238,8 @@ import geopandas, numba, numpy, opendp.prelude, scipy.optimize, shapely
 # The layout is tried out on made-up cities, from public parameters and the noisy total.
 FOOTPRINT = "dpregions.mechanisms.footprint"
 REHEARSALS = {f"{FOOTPRINT}.choice": range(100), f"{FOOTPRINT}.catalogue": range(1)}
+REHEARSALS[f"{FOOTPRINT}.witnesses"] = range(100)
+REHEARSALS[f"{FOOTPRINT}.border"] = range(1)
 
 def closed(name):
     def refuse(*_, **__):
@@ -185,6 +273,8 @@ for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time")
 os.getpid = lambda: 4242
 
 import dpregions as dpr
+from dpregions.mechanisms.footprint.mechanism import Footprint
+from dpregions.mechanisms.footprint.tree.growing import Adaptive
 from dpregions.mechanisms.known import MECHANISMS
 
 GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5)
@@ -201,7 +291,11 @@ def known(measurement, values):
 def digest(release):
     held = [release.counts, release.signed]
     if release.method == "footprint":
-        held += [values for values, _ in release.outcome.reading.measured.noisy.values()]
+        measured = release.outcome.reading.measured
+        if hasattr(measured, "batches"):
+            held += [*measured.sizes, *(batch.values for batch in measured.batches)]
+        else:
+            held += [values for values, _ in measured.noisy.values()]
         held += [release.outcome.bodies.counts_on(*GRID.shape)]
     return hashlib.sha256(b"".join(numpy.ascontiguousarray(v).tobytes() for v in held)).hexdigest()
 
@@ -210,15 +304,19 @@ how = {"epsilon": 1, "max_diameter": 2, "user_id": None}
 found = {"known": [], "OpenDP": []}
 for source, answers in {"known": known, "OpenDP": invoke}.items():
     opendp.core.measurement_invoke = answers
-    for method in MECHANISMS:
+    for method in (*MECHANISMS, Footprint(strategy=Adaptive(3.0, 4))):
         for paid in ({}, account):
             found[source].append(digest(dpr.release(boxes, GRID, method=method, **how, **paid)))
 print(json.dumps(found))
 """
 
 
+N_WAYS = len(MECHANISMS) + 1
+"""The mechanisms, and a tree."""
+
+
 def test_with_every_other_source_closed_releases_differ_by_opendps_answers_alone(ledger):
-    ledger.create("town", 8, unit="record")
+    ledger.create("town", 4 * N_WAYS, unit="record")
     runners = [
         subprocess.Popen(
             [sys.executable, "-c", RUNNER, str(ledger.path)],
@@ -233,5 +331,5 @@ def test_with_every_other_source_closed_releases_differ_by_opendps_answers_alone
     assert [errors for _, errors in ended] == ["", ""]
     one, other = (json.loads(found) for found, _ in ended)
     assert one["known"] == other["known"]
-    assert len({*one["OpenDP"], *other["OpenDP"]}) == 4 * len(MECHANISMS)
+    assert len({*one["OpenDP"], *other["OpenDP"]}) == 4 * N_WAYS
     assert ledger.account("town").remaining == 0

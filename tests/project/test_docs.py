@@ -13,8 +13,11 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+
+from dpregions.mechanisms.known import MECHANISMS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -33,6 +36,7 @@ def commands(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+@patch.dict(MECHANISMS)  # a mechanism that a page enters there ends with the page
 def test_blocks_and_commands_run(page, tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
     if "DPREGIONS_POSTGIS_URL" in page.read_text():
@@ -53,6 +57,10 @@ def test_blocks_and_commands_run(page, tmp_path, monkeypatch, request):
             command, shell=True, capture_output=True, text=True, env={**os.environ, "PATH": path}
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+
+
+def test_no_page_leaves_a_mechanism_of_its_own_behind():
+    assert [*MECHANISMS] == ["footprint", "paper"]
 
 
 def test_the_pages_have_blocks_to_run():

@@ -58,10 +58,14 @@ def test_a_saved_release_answers_rectangles_with_arrow_alone(tmp_path):
             "import dpregions as dpr\n"
             f"release = dpr.load({str(path)!r} + {method!r})\n"
             "bounds = release.grid.cell_bounds(2, 5, 3, 9)\n"
-            "release.count(*bounds), release.estimate(*bounds), release.interval(*bounds)\n"
-            "release.expected_error(*bounds), release.describe()\n"
-            "release.interval(*([bound, bound] for bound in bounds))"
+            "release.count(*bounds), release.estimate(*bounds), release.describe()\n"
+            "release.count(*([bound, bound] for bound in bounds))\n"
         )
+        if method == "paper":  # intervals of footprints walk down a tree, in a compiled loop
+            code += (
+                "release.interval(*bounds), release.expected_error(*bounds)\n"
+                "release.interval(*([bound, bound] for bound in bounds))"
+            )
         assert imported_by(code) == ["pyarrow"]
 
 

@@ -13,7 +13,7 @@ from dpregions.privacy.seeded import StudyNoise
 from dpregions.releases.make import release_with
 
 pytest.importorskip("matplotlib")
-from docs.pictures import footprint_steps, running_example
+from docs.pictures import adaptive_tree, footprint_steps, running_example
 from docs.pictures.__main__ import IMAGES, PICTURES
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -73,3 +73,15 @@ def test_counts_of_few_regions_lean_and_estimates_do_not(drawn):
     ]
     assert abs(np.mean([draw.estimate(*asked) for draw in draws]) - 135) < 3
     assert np.mean([draw.count(*asked) for draw in draws]) < 132
+
+
+def test_the_tree_opens_where_its_page_shows_a_crowd(drawn):
+    picture = drawn[1]["adaptive_tree"]
+    assert not picture.tree.private and not picture.plan.private
+    row, col, side, held = picture.leaves
+    assert (side**2).sum() == 64 * 64  # every cell is in one block
+    town = (abs(row - 43) < 4) & (abs(col - 19) < 4)
+    assert (side[town] == 1).all() and side.max() == 8
+    assert len(row) > len(picture.blocks.row) == (64 // adaptive_tree.UNIFORM) ** 2
+    for found in (held, picture.blocks.held):
+        assert abs(found.sum() - len(picture.regions)) < 250

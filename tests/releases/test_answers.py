@@ -184,9 +184,10 @@ def test_queries_in_another_crs_are_reprojected():
     inside = shapely.box(grid.xmin + 1100, grid.ymin + 1100, grid.xmin + 1900, grid.ymin + 2900)
     queries = geopandas.GeoSeries([inside], crs=grid.crs)
     cells = release.count(*grid.cell_bounds(1, 2, 1, 1))
-    assert release.count(queries).tolist() == [cells]
-    assert release.count(queries.to_crs(4326)).tolist() == [cells]
-    assert release.count(inside, crs=grid.crs) == cells
+    assert release.count(queries, within="cells").tolist() == [cells]
+    assert release.count(queries.to_crs(4326), within="cells").tolist() == [cells]
+    assert release.count(inside, crs=grid.crs, within="cells") == cells
+    assert release.count(queries.to_crs(4326)).tolist() == [release.count(inside)]
     with pytest.raises(CRSError):
         release.count(geopandas.GeoSeries([inside]))
 

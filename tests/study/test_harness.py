@@ -14,8 +14,7 @@ from dpregions import synthetic
 from dpregions.errors import InputError
 from dpregions.geometry.doubled import SignedTable
 from dpregions.geometry.rectangles import Rectangles
-from dpregions.planning.exact_data import ExactData
-from dpregions.planning.workload import relative_errors
+from dpregions.planning.exact_data import ExactData, relative_errors
 from dpregions.privacy.budget import Budget
 from dpregions.study.datasets import Setting, exact_data
 from dpregions.study.experiments.base import Unit, measure

@@ -57,6 +57,25 @@ def audit(
     return log_ratio_bound(hits[0], hits[1], draws, draws)
 
 
+def audit_by_score(
+    scores: Callable[[Dataset, int], NDArray[np.float64]],
+    dataset: Dataset,
+    neighbour: Dataset,
+    *,
+    draws: int,
+    training: int,
+) -> float:
+    """Return a lower bound on epsilon as `audit` does, where every output is scored by the caller.
+
+    For outputs of no fixed length. Whatever the score looks at, the bound holds; the better it
+    tells the two datasets apart, the higher it is. High scores speak for the neighbour.
+    """
+    theirs, mine = scores(neighbour, training), scores(dataset, training)
+    cut, _ = _best_threshold(theirs, mine, draws)
+    hits = [int(np.count_nonzero(scores(d, draws) >= cut)) for d in (neighbour, dataset)]
+    return log_ratio_bound(hits[0], hits[1], draws, draws)
+
+
 class _Score:
     """A learned log-likelihood ratio: a sum over components, which a fair mechanism noises apart.
 

@@ -11,9 +11,10 @@ import shapely
 
 import dpregions as dpr
 from dpregions.privacy.seeded import StudyNoise
-from dpregions.releases.file import STATEMENT, seal
+from dpregions.releases.file import STATEMENT
 from dpregions.releases.make import release_with
 from dpregions.releases.statement import Statement
+from dpregions.sealed_files import seal
 
 GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5, crs="EPSG:32632")
 CATALOGUE = f"{STATEMENT}_catalogue"

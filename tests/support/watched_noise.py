@@ -1,4 +1,4 @@
-"""Sources of noise for tests: seeded and watched, none at all, and one that must not be asked."""
+"""Sources of noise for tests: seeded and watched, none, written beforehand, and not to be asked."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ class Spy(StudyNoise):
         self.asked.append((values.copy(), epsilon, sensitivity, noisy))
         return noisy
 
+    def allot(self, budget):
+        return self
+
 
 class Untouched:
     """A source of noise that must not be asked."""
@@ -29,6 +32,9 @@ class Untouched:
 
     def add(self, values, *, epsilon, sensitivity):
         raise AssertionError("noise was drawn")
+
+    def allot(self, budget):
+        return self
 
 
 class NoNoise:
@@ -43,3 +49,26 @@ class NoNoise:
     def add(self, values, *, epsilon, sensitivity):
         self.calls.append((float(Budget(epsilon)), sensitivity))
         return np.asarray(values, np.int64)
+
+    def allot(self, budget):
+        return self
+
+
+class Scripted:
+    """Answers written beforehand, whatever the values: the data have no say. Keeps the values."""
+
+    private = False
+    label = "scripted"
+
+    def __init__(self, seed: int, total: int) -> None:
+        self._rng, self._total = np.random.default_rng(seed), total
+        self.asked: list[tuple[np.ndarray, Budget, int]] = []
+
+    def add(self, values, *, epsilon, sensitivity):
+        self.asked.append((np.array(values), Budget(epsilon), sensitivity))
+        n = len(values)
+        part = self._rng.dirichlet(np.full(n, 0.3)) * self._total
+        return np.rint(part + self._rng.laplace(0, 2, n)).astype(np.int64)
+
+    def allot(self, budget):
+        return self

@@ -14,9 +14,11 @@ import typer
 
 from dpregions.choices import Neighbours, Unit
 from dpregions.cli.options import AsJson, read_epsilon
+from dpregions.lengths import short_text
+from dpregions.privacy.ledger import Ledger
 
 if TYPE_CHECKING:
-    from dpregions.privacy.ledger import Account, Entry, Ledger
+    from dpregions.privacy.ledger import Account, Entry
 
 budget = typer.Typer(
     name="budget",
@@ -51,8 +53,6 @@ def create(
 
     Example: dpregions budget create city.ledger --dataset taxis --epsilon 3
     """
-    from dpregions.privacy.ledger import Ledger
-
     book = Ledger(ledger)
     total = read_epsilon(epsilon)
     book.create(dataset, total, unit=unit, neighbours=neighbours)
@@ -73,8 +73,6 @@ def show(
 
     Example: dpregions budget show city.ledger --dataset taxis
     """
-    from dpregions.privacy.ledger import Ledger
-
     book = Ledger(ledger)
     accounts = book.accounts() if dataset is None else [book.account(dataset)]
     _print(book, accounts, as_json)
@@ -94,8 +92,6 @@ def set_total(
 
     Example: dpregions budget set-total city.ledger --dataset taxis --epsilon 4
     """
-    from dpregions.privacy.ledger import Ledger
-
     book = Ledger(ledger)
     book.set_total(dataset, read_epsilon(epsilon))
     _print(book, [book.account(dataset)], as_json)
@@ -112,8 +108,6 @@ def _print(ledger: Ledger, accounts: list[Account], as_json: bool) -> None:
         return
     from rich.console import Console
     from rich.table import Table
-
-    from dpregions.lengths import short_text
 
     console = Console(highlight=False)
     if not console.is_terminal:
@@ -146,8 +140,6 @@ def _plain(text: str) -> Any:
 
 def _facts(account: Account) -> dict[str, Any]:
     """Return an account as JSON's values; epsilons are exact, as text."""
-    from dpregions.lengths import short_text
-
     return {
         "dataset": account.dataset,
         "unit": account.privacy_unit.unit,
@@ -160,8 +152,6 @@ def _facts(account: Account) -> dict[str, Any]:
 
 
 def _entry_facts(entry: Entry) -> dict[str, Any]:
-    from dpregions.lengths import short_text
-
     return {
         "entry": entry.number,
         "time": entry.time,

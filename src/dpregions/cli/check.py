@@ -7,51 +7,32 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpregions.cli.options import (
-    Around,
-    AsJson,
-    Cell,
-    EachRow,
-    Geometry,
-    GridFile,
-    Lat,
-    Layer,
-    Lon,
-    ReleaseUnit,
-    Side,
-    Source,
-    SourceCrs,
-    Sql,
-    UserId,
-    progress_bar,
-    read_grid,
-    read_length,
-    read_users,
-)
+from dpregions.cli import options
 
 if TYPE_CHECKING:
     from dpregions.curator import Check
 
 
 def check(
-    source: Source,
+    source: options.Source,
     max_diameter: Annotated[
         str | None, typer.Option(help="Largest diameter of a region, as for a release: 2km.")
     ] = None,
-    grid: GridFile = None,
-    around: Around = None,
-    side: Side = None,
-    cell: Cell = None,
-    sql: Sql = None,
-    layer: Layer = None,
-    geometry: Geometry = None,
-    user_id: UserId = None,
-    each_row: EachRow = False,
-    unit: ReleaseUnit = None,
-    crs: SourceCrs = None,
-    lon: Lon = None,
-    lat: Lat = None,
-    as_json: AsJson = False,
+    grid: options.GridFile = None,
+    partition: options.PartitionFile = None,
+    around: options.Around = None,
+    side: options.Side = None,
+    cell: options.Cell = None,
+    sql: options.Sql = None,
+    layer: options.Layer = None,
+    geometry: options.Geometry = None,
+    user_id: options.UserId = None,
+    each_row: options.EachRow = False,
+    unit: options.ReleaseUnit = None,
+    crs: options.SourceCrs = None,
+    lon: options.Lon = None,
+    lat: options.Lat = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Show what is wrong with regions: exact, not private, do not publish.
 
@@ -62,9 +43,9 @@ def check(
     Example: dpregions check regions.gpkg --max-diameter 2km
     --around 9.0,48.5 --side 20km --cell 1km
     """
-    users = read_users(user_id, each_row)
-    area = read_grid(grid, around, side, cell)
-    with progress_bar("checking") as progress:
+    users = options.read_users(user_id, each_row)
+    area = options.read_area(grid, partition, around, side, cell)
+    with options.progress_bar("checking") as progress:
         from dpregions.curator import check_regions
         from dpregions.intake.sources.opening import open_regions
 
@@ -80,7 +61,7 @@ def check(
             lat=lat,
             progress=progress,
         ) as regions:
-            length = None if max_diameter is None else read_length(max_diameter)
+            length = None if max_diameter is None else options.read_length(max_diameter)
             found = check_regions(regions, area, max_diameter=length, user_id=users)
     if as_json:
         typer.echo(json.dumps(found.as_dict()))

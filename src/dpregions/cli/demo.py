@@ -14,6 +14,8 @@ import typer
 from dpregions.cli.options import AsJson
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from dpregions.cli.story import Demo
 
 
@@ -61,15 +63,11 @@ def demo(
     console.print("  docs/tutorial.md explains the steps, docs/privacy.md what is promised")
 
 
-def _show_answers(made: Demo, console: object) -> None:
-    from rich.console import Console
+def _show_answers(made: Demo, console: Console) -> None:
     from rich.table import Table
 
-    assert isinstance(console, Console)
-    table = Table()
-    table.add_column("query")
-    columns = ("exact", "sum of its cells", "published", "95 % interval")
-    for column in columns:
+    table = Table("query")
+    for column in ("exact", "sum of its cells", "published", "95 % interval"):
         table.add_column(column, justify="right")
     for a in made.answers:
         interval = f"{a.low:,.0f} to {a.high:,.0f}"

@@ -8,11 +8,14 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from dpregions.cli.options import AsJson
+
+_LONG = ("labels", "x", "y", "sizes", "points", "area")
+"""Fields of a partition that are as long as it has cells."""
 
 
 def describe(
@@ -22,7 +25,9 @@ def describe(
     """Say what a release promises: epsilon, unit, bound, grid, what was measured.
 
     With --json every public parameter; --grid of other commands takes that
-    file, for another release on the same grid.
+    file, for another release on the same grid. Of a partition the corners and
+    labels of its cells are left out, which may be millions: ask for its own
+    file, which --partition takes.
 
     Example: dpregions describe city.parquet
     """
@@ -31,7 +36,7 @@ def describe(
     release = load(file)
     sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
     if as_json:
-        found = {**release.stated(), "sha256": sha256}
+        found = {**_shortened(release.stated()), "sha256": sha256}
         typer.echo(json.dumps(found, indent=2))
         return
     if not release.private:
@@ -39,12 +44,22 @@ def describe(
     typer.echo(release.describe())
     xmin, ymin, xmax, ymax = release.grid.bounds
     typer.echo(
-        f"Area: {release.grid.n_rows} rows and {release.grid.n_cols} columns of cells, "
+        f"Area: {release.grid.cells_in_words}, "
         f"x from {xmin!r} to {xmax!r}, y from {ymin!r} to {ymax!r}."
     )
     typer.echo(
-        "Holds: whole counts and signed estimates with intervals."
-        if release.signed is not None
-        else "Holds: whole counts only (covert): no estimates, no intervals."
+        "Holds: whole counts only (covert): no estimates, no intervals."
+        if release.covert
+        else "Holds: whole counts and signed estimates with intervals."
     )
     typer.echo(f"SHA-256 of the file: {sha256}")
+
+
+def _shortened(stated: dict[str, Any]) -> dict[str, Any]:
+    """Return a statement without what is as long as a partition has cells, which is named."""
+    grid = stated["grid"]
+    left_out = [name for name in _LONG if name in grid]
+    if not left_out:
+        return stated
+    short = {name: value for name, value in grid.items() if name not in _LONG}
+    return stated | {"grid": short | {"left_out": left_out}}

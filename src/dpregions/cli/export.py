@@ -28,9 +28,21 @@ def export(
         typer.Option(
             "--what",
             help="Cells (faces), their inner edges or vertices, all three (components), or the "
-            "synthetic regions. By default components; faces for .tif.",
+            "synthetic regions. By default components; faces for .tif and for blocks.",
         ),
     ] = None,
+    block: Annotated[
+        int,
+        typer.Option(
+            "--block",
+            metavar="CELLS",
+            help="Of faces: blocks of so many cells in width and height instead of single ones. "
+            "A block's count is that of its rectangle, not the sum of its cells.",
+        ),
+    ] = 1,
+    confidence: Annotated[
+        float, typer.Option(help="Of the intervals low to high of faces.")
+    ] = 0.95,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace OUT where it exists.")
     ] = False,
@@ -39,7 +51,8 @@ def export(
     """Write a release for QGIS and other tools; the suffix of OUT tells the format.
 
     GeoPackage (.gpkg), GeoParquet (.parquet), FlatGeobuf (.fgb), GeoJSON (.geojson, in WGS 84)
-    or, for counts by cell, Cloud-Optimised GeoTIFF (.tif). Each carries the privacy statement.
+    or, for numbers by cell, Cloud-Optimised GeoTIFF (.tif). Each carries the privacy statement,
+    and faces their count, estimate and interval; a GeoPackage has a style for QGIS.
 
     Example: dpregions export release.parquet release.gpkg
     """
@@ -51,7 +64,7 @@ def export(
     from dpregions.releases.published import load
 
     loaded = load(release)
-    exported = exports.export(loaded, out, what)
+    exported = exports.export(loaded, out, what, block=block, confidence=confidence)
     facts = {
         "output": str(out),
         "what": exported,

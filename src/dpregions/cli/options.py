@@ -30,12 +30,19 @@ from dpregions.errors import (
 )
 
 if TYPE_CHECKING:
+    from dpregions.geometry.domain import Domain
     from dpregions.geometry.grid import Grid
 
 
 GridFile = Annotated[
     Path | None,
     typer.Option("--grid", help="The grid as JSON, as Grid.to_json and describe --json write it."),
+]
+PartitionFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--partition", help="Instead of --grid: other cells, as Partition.to_file writes them."
+    ),
 ]
 Around = Annotated[
     str | None,
@@ -88,8 +95,8 @@ def read_grid(grid: Path | None, around: str | None, side: str | None, cell: str
     given = [name for name, value in places.items() if value is not None]
     if (grid is None) == (not given):
         raise InputError(
-            "give the public area by --grid FILE.json, or by --around LON,LAT --side 20km "
-            "--cell 1km"
+            "give the public area by --grid FILE.json, by --around LON,LAT --side 20km --cell 1km, "
+            "or where a command takes it by --partition FILE"
         )
     if grid is not None:
         try:
@@ -110,6 +117,23 @@ def read_grid(grid: Path | None, around: str | None, side: str | None, cell: str
     return made
 
 
+def read_area(
+    grid: Path | None,
+    partition: Path | None,
+    around: str | None,
+    side: str | None,
+    cell: str | None,
+) -> Domain:
+    """Return the cells that --partition, or what `read_grid` takes, describe."""
+    if partition is None:
+        return read_grid(grid, around, side, cell)
+    if any(value is not None for value in (grid, around, side, cell)):
+        raise InputError("give the public area by --partition, or as a grid, not both")
+    from dpregions.geometry.partition import Partition
+
+    return Partition.from_file(partition)
+
+
 def say_area(side: str, grids: Sequence[Grid]) -> None:
     """Say which area was made where --side is no whole number of cells."""
     from dpregions.lengths import shown_area, shown_length
@@ -127,9 +151,14 @@ def _grid_of_release(text: str) -> str:
     """Return the grid in what `describe --json` printed; any other text as it is."""
     try:
         found = json.loads(text)
-        return json.dumps(found["grid"]) if "format" in found else text
-    except (ValueError, TypeError, LookupError, RecursionError):
+        grid = found["grid"] if "format" in found else found
+        other = grid.get("dpregions") == "partition"
+        text = json.dumps(grid) if "format" in found else text
+    except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
         return text
+    if other:
+        raise InputError("these are not the cells of a grid: give their file by --partition")
+    return text
 
 
 _OPTIONS = {
@@ -267,17 +296,11 @@ def progress_bar(what: str, *, time_left: bool = False) -> Iterator[Callable[[fl
     if not console.is_terminal:
         yield None
         return
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        ProgressColumn,
-        TaskProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import Progress, TimeRemainingColumn
 
-    columns: list[ProgressColumn] = [TextColumn("{task.description}"), BarColumn()]
-    columns += [TaskProgressColumn(), *([TimeRemainingColumn()] if time_left else [])]
+    columns = Progress.get_default_columns()
+    if not time_left:
+        columns = tuple(c for c in columns if not isinstance(c, TimeRemainingColumn))
     # Steps may be a minute apart, and the time left is judged by all of them.
     period = 3600.0
     with Progress(*columns, console=console, transient=True, speed_estimate_period=period) as bar:

@@ -13,19 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpregions.choices import Neighbours
-from dpregions.cli.options import (
-    Around,
-    AsJson,
-    GridFile,
-    Side,
-    notes,
-    progress_bar,
-    read_epsilon,
-    read_grid,
-    read_length,
-    read_place,
-    say_area,
-)
+from dpregions.cli import options
 from dpregions.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,12 +26,12 @@ def plan(
     ],
     epsilon: Annotated[str, typer.Option(help="Epsilons to compare, for example 0.1,1/3,1.")],
     regions: Annotated[str, typer.Option(help="About how many regions: a public guess.")],
-    side: Side = None,
+    side: options.Side = None,
     cell: Annotated[
         str | None, typer.Option(help="Sides of a cell to compare, for example 500m,1km,2km.")
     ] = None,
-    around: Around = None,
-    grid: GridFile = None,
+    around: options.Around = None,
+    grid: options.GridFile = None,
     query: Annotated[
         str | None,
         typer.Option(help="Sides of queries, or shares of the area, for example 1km,2km,50%."),
@@ -56,7 +44,7 @@ def plan(
     plot: Annotated[
         Path | None, typer.Option(help="Picture of the errors to draw, for example plan.png.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Predict errors from public parameters, before any budget is spent.
 
@@ -72,17 +60,19 @@ def plan(
         _refuse_plot(plot)
     grids = _grids(grid, around, side, cell)
     public: dict[str, Any] = {
-        "max_diameter": read_length(max_diameter),
+        "max_diameter": options.read_length(max_diameter),
         "n_regions": regions.replace(",", ""),
-        "epsilons": [read_epsilon(text) for text in _split(epsilon, "--epsilon")],
+        "epsilons": [options.read_epsilon(text) for text in _split(epsilon, "--epsilon")],
         "target": target,
         "methods": _split(method, "--method"),
         "neighbours": neighbours,
     }
     if query is not None:
         sizes = _split(query, "--query")
-        public["queries"] = [text if text.endswith("%") else read_length(text) for text in sizes]
-    with notes(), progress_bar("rehearsing") as progress:
+        public["queries"] = [
+            text if text.endswith("%") else options.read_length(text) for text in sizes
+        ]
+    with options.notes(), options.progress_bar("rehearsing") as progress:
         made = planner.plan(grids, **public, progress=progress)
     if plot is not None:
         from dpregions.plots import plan as picture
@@ -111,16 +101,16 @@ def _grids(grid: Path | None, around: str | None, side: str | None, cell: str | 
     from dpregions.planning import planner
 
     if grid is not None:
-        return [read_grid(grid, around, side, cell)]
+        return [options.read_grid(grid, around, side, cell)]
     if side is None or cell is None:
         raise InputError("give the public area by --side 20km --cell 500m,1km, or by --grid FILE")
-    sizes = [read_length(text) for text in _split(cell, "--cell")]
-    length = read_length(side)
+    sizes = [options.read_length(text) for text in _split(cell, "--cell")]
+    length = options.read_length(side)
     found = planner.square_grids(length, sizes)
-    say_area(side, found)
+    options.say_area(side, found)
     if around is None:
         return found
-    lon, lat = read_place(around, "--grid FILE")
+    lon, lat = options.read_place(around, "--grid FILE")
     return [Grid.around(lon, lat, side=length, cell_size=size) for size in sizes]
 
 

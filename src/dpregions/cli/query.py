@@ -1,7 +1,7 @@
 """`dpregions query`: how many regions touch a rectangle, many rectangles, or polygons of a file.
 
-Reads release files only, so all it prints is public. For rectangles it must stay fast to start:
-neither numba nor geopandas nor pandas is imported on that path.
+Reads release files only, so all it prints is public. For rectangles on the grid's lines it must
+stay fast to start: neither numba nor geopandas nor pandas is imported on that path.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from dpregions.atomic_files import replacing
+from dpregions.choices import Within
 from dpregions.cli.options import AsJson, notes, refuse_output, say
 from dpregions.errors import InputError, QueryError, QueryNumber
 
 if TYPE_CHECKING:
     import geopandas
+    import numpy as np
+    from numpy.typing import NDArray
 
-    from dpregions.geometry.cells import Selection
-    from dpregions.geometry.grid import Grid
+    from dpregions.geometry.domain import Domain
     from dpregions.releases.published import Release
 
 BOUNDS = ("xmin", "ymin", "xmax", "ymax")
-ANSWERS = ("count", "low", "high", "rectangle")
+ANSWERS = ("count", "low", "high", "within", "exact")
 TABLES = (".csv",)
 MAPS = (".parquet", ".geojson", ".gpkg", ".fgb")
 _LONGEST_FIELD = 1 << 30
@@ -54,6 +56,13 @@ def query(
         Path | None,
         typer.Option("--output", "-o", help="The same rows with the answers, format by suffix."),
     ] = None,
+    within: Annotated[
+        Within | None,
+        typer.Option(
+            help="What to ask about: the query as drawn (shape), or the cells it touches (cells). "
+            "By default shape, but cells of a release made with method paper."
+        ),
+    ] = None,
     crs: Annotated[
         str | None, typer.Option(help="CRS of the query, EPSG:4326 for instance; else the grid's.")
     ] = None,
@@ -66,11 +75,11 @@ def query(
     """Count the regions that touch a rectangle, with an interval for the true count.
 
     Bounds are in the release's own CRS unless --crs says otherwise. What
-    cuts through cells is answered about the whole cells it touches; what
-    reaches beyond the area, about the part inside.
+    cuts through cells is answered as drawn, or with --within cells about the
+    whole cells it touches; what reaches beyond the area, about the part inside.
     Rectangles and polygons of a file come back as the same rows with count,
-    low, high, and whether their cells form a rectangle: if not, a region
-    may count twice.
+    low, high, within (which rule answered), and exact: if not, its cells form
+    no rectangle and a region may count twice.
 
     Example: dpregions query city.parquet 500000 5370000 505000 5375000
 
@@ -96,48 +105,50 @@ def query(
     release = load(file)
     _say_what_it_is(release)
     if bounds:
-        _print_one(_answers(release, (*_rectangle(bounds),), crs, confidence), confidence, as_json)
+        found = _answers(release, (*_rectangle(bounds),), within, crs, confidence)
+        _print_one(found, confidence, as_json)
     elif rectangles is not None:
         rows = _read_rectangles(rectangles)
         columns = tuple([_number(row, name, i) for i, row in rows] for name in BOUNDS)
         with _in_lines([line for line, _ in rows]):
-            found = _answers(release, columns, crs, confidence)
+            found = _answers(release, columns, within, crs, confidence)
         _write_rows([row for _, row in rows], found, output, as_json)
     elif polygons is not None:
         frame = _read_polygons(polygons, release, crs)
-        found = _answers(release, (frame,), crs, confidence)
+        found = _answers(release, (frame,), within, crs, confidence)
         _write_frame(frame.assign(**found), output, as_json)
 
 
-def _answers(release: Release, query: tuple[Any, ...], crs: str | None, confidence: float) -> Any:
-    """Return lists of count, low, high and rectangle; what there is to warn of goes to stderr."""
-    from dpregions.geometry.cells import select
-
+def _answers(
+    release: Release,
+    query: tuple[Any, ...],
+    within: Within | None,
+    crs: str | None,
+    confidence: float,
+) -> Any:
+    """Return lists of the answers, by their names; what there is to warn of goes to stderr."""
     with notes():
-        selection = select(release.grid, query, crs)
+        selection: Any = release.select(query, within=within, crs=crs)
         found = release.answers(selection, confidence)
-        _say_cut(release.grid, selection)
+        _say_cut(selection.cut(release.grid))
         _say_enlarged(release.grid, selection)
         return {k: v.tolist() for k, v in found.items()}
 
 
-def _say_cut(grid: Grid, selection: Selection) -> None:
+def _say_cut(cut: NDArray[np.bool_]) -> None:
     """Say when an answer is about less than was asked: nothing outside the area is counted."""
-    cut = selection.cut(grid)
     n = int(cut.sum())
     which = "the query reaches" if cut.size == 1 else f"{n} of {cut.size} queries reach"
     if n:
         say(f"{which} beyond the area: only what lies inside is counted")
 
 
-def _say_enlarged(grid: Grid, selection: Selection) -> None:
+def _say_enlarged(grid: Domain, selection: Any) -> None:
     """Say when an answer is about more than was asked: whole cells are counted."""
     enlarged = selection.enlarged(grid)
     n = int(enlarged.sum())
     if n and enlarged.size == 1:
-        cells = grid.cell_bounds(*selection.ranges[:, 0])
-        bounds = " ".join(f"{bound:.10g}" for bound in cells)
-        say(f"about the whole cells it touches, {bounds}")
+        say(f"about the whole cells it touches, {selection.cells_in_words(grid)}")
     elif n:
         say(
             f"{n} of {enlarged.size} queries cut through cells: their answers are about the whole "
@@ -158,7 +169,7 @@ def _in_lines(lines: list[int]) -> Iterator[None]:
 def _say_what_it_is(release: Release) -> None:
     if not release.private:
         say("NOT PRIVATE, a study's file: do not publish")
-    if release.signed is None:
+    if release.covert:
         say("a covert release has no intervals, only counts")
 
 

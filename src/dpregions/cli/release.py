@@ -19,52 +19,28 @@ import typer
 
 from dpregions.atomic_files import try_out
 from dpregions.choices import Method, Neighbours, Oversize
-from dpregions.cli.options import (
-    Around,
-    AsJson,
-    Cell,
-    EachRow,
-    Geometry,
-    GridFile,
-    Lat,
-    Layer,
-    Lon,
-    ReleaseUnit,
-    Side,
-    Source,
-    SourceCrs,
-    Sql,
-    UserId,
-    in_options,
-    notes,
-    read_epsilon,
-    read_grid,
-    read_length,
-    read_users,
-    refuse_output,
-    say,
-    stages,
-)
+from dpregions.cli import options
 from dpregions.errors import InputError, LedgerError, LedgerUnavailableError
 
 if TYPE_CHECKING:
-    from dpregions.geometry.grid import Grid
+    from dpregions.geometry.domain import Domain
     from dpregions.privacy.ledger import Ledger
     from dpregions.releases.published import Release
 
 
 def release(
-    source: Source,
+    source: options.Source,
     output: Annotated[Path, typer.Option("--output", "-o", help="Release file to write.")],
     epsilon: Annotated[str, typer.Option(help="The privacy loss: 1, 0.5 or 1/3.")],
     max_diameter: Annotated[
         str,
         typer.Option(help="Largest diameter of a region: 2km, or a number in units of the CRS."),
     ],
-    grid: GridFile = None,
-    around: Around = None,
-    side: Side = None,
-    cell: Cell = None,
+    grid: options.GridFile = None,
+    partition: options.PartitionFile = None,
+    around: options.Around = None,
+    side: options.Side = None,
+    cell: options.Cell = None,
     ledger: Annotated[
         Path | None, typer.Option(help="The budget ledger that pays, see 'dpregions budget'.")
     ] = None,
@@ -73,15 +49,15 @@ def release(
     ] = None,
     method: Annotated[Method, typer.Option(help="The mechanism.")] = "footprint",
     neighbours: Annotated[Neighbours, typer.Option(help="What epsilon is about.")] = "add-remove",
-    user_id: UserId = None,
-    each_row: EachRow = False,
-    unit: ReleaseUnit = None,
-    crs: SourceCrs = None,
-    sql: Sql = None,
-    layer: Layer = None,
-    geometry: Geometry = None,
-    lon: Lon = None,
-    lat: Lat = None,
+    user_id: options.UserId = None,
+    each_row: options.EachRow = False,
+    unit: options.ReleaseUnit = None,
+    crs: options.SourceCrs = None,
+    sql: options.Sql = None,
+    layer: options.Layer = None,
+    geometry: options.Geometry = None,
+    lon: options.Lon = None,
+    lat: options.Lat = None,
     oversize: Annotated[Oversize, typer.Option(help="What becomes of longer regions.")] = "shrink",
     workload: Annotated[
         str | None,
@@ -93,7 +69,7 @@ def release(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the output if it is there.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Publish regions once, under differential privacy.
 
@@ -108,10 +84,10 @@ def release(
     """
     from dpregions.privacy.ledger import Ledger
 
-    area = read_grid(grid, around, side, cell)
+    area = options.read_area(grid, partition, around, side, cell)
     terms = {
-        "epsilon": read_epsilon(epsilon),
-        "max_diameter": read_length(max_diameter),
+        "epsilon": options.read_epsilon(epsilon),
+        "max_diameter": options.read_length(max_diameter),
         "method": method,
         "neighbours": neighbours,
         "oversize": oversize,
@@ -119,7 +95,7 @@ def release(
         "covert": covert,
     }
     asked = {
-        "user_id": read_users(user_id, each_row),
+        "user_id": options.read_users(user_id, each_row),
         "unit": unit,
         "crs": crs,
         "sql": sql,
@@ -128,12 +104,12 @@ def release(
         "lon": lon,
         "lat": lat,
     }
-    inputs = [path for path in (Path(source), grid, ledger) if path is not None]
+    inputs = [path for path in (Path(source), grid, partition, ledger) if path is not None]
     _refuse_output(output, inputs, overwrite)
     if (ledger is None) != (dataset is None):
         raise InputError("--ledger and --dataset go together: give both, or neither")
     try:
-        with notes():
+        with options.notes():
             made, path, checksum = _publish(
                 source, asked, area, terms, partial(_save, output, overwrite), ledger, dataset
             )
@@ -153,7 +129,7 @@ def release(
 def _publish(
     source: str,
     asked: dict[str, Any],
-    area: Grid,
+    area: Domain,
     terms: dict[str, Any],
     save: Callable[[Release], tuple[Path, str]],
     ledger: Path | None,
@@ -168,7 +144,7 @@ def _publish(
     book = None if ledger is None else Ledger(ledger)
     paid = {name: asked[name] for name in ("user_id", "unit")}
     paid |= {"ledger": book, "dataset": dataset}
-    with stages() as stage:
+    with options.stages() as stage:
         stage("opening the source")
 
         def progress(done: float) -> None:
@@ -176,7 +152,7 @@ def _publish(
 
         with open_regions(source, progress=progress, **asked) as regions:
             if regions.note is not None:
-                say(in_options(regions.note))
+                options.say(options.in_options(regions.note))
             made = make.release(regions, area, **terms, **paid)
         stage("saving")
         return made, *save(made)
@@ -228,7 +204,7 @@ def _read_workload(text: str) -> list[Any]:
     """Return the sizes of --workload: sides, or pairs of a width and a height."""
     sizes: list[Any] = []
     for size in text.split(","):
-        sides = [read_length(side.strip()) for side in size.split("x")]
+        sides = [options.read_length(side.strip()) for side in size.split("x")]
         if len(sides) > 2 or "" in sides:
             raise InputError(
                 f"--workload {text} is no list of sizes: write sides, or widths and heights, for "
@@ -240,7 +216,7 @@ def _read_workload(text: str) -> list[Any]:
 
 def _refuse_output(output: Path, inputs: list[Path], overwrite: bool) -> None:
     """Refuse an output that cannot be written, before any budget is spent on it."""
-    refuse_output(output, inputs)
+    options.refuse_output(output, inputs)
     if output.suffix.lower() not in (".parquet", ".pq"):
         raise InputError(f"--output {output}: a release is a Parquet file, name it so: x.parquet")
     if output.exists() and not overwrite:
@@ -263,7 +239,7 @@ def _print_result(made: Release, output: Path, checksum: str, as_json: bool) -> 
             "unit": made.unit,
             "neighbours": made.neighbours,
             "max_diameter": made.max_diameter,
-            "covert": made.signed is None,
+            "covert": made.covert,
             "ledger_entry": made.ledger_entry,
             "sha256": None if made.ledger_entry is None else checksum,
             "statement": made.describe(),

@@ -65,6 +65,7 @@ def run(
     """Run the story in a folder; `tell` gets a sentence and the command that follows it."""
     from dpregions import synthetic
     from dpregions.euler import EulerHistogram
+    from dpregions.geometry.grid import Grid
     from dpregions.plots.demo_story import draw_story
     from dpregions.plots.double_counting import draw_double_counting
     from dpregions.releases.published import load
@@ -100,14 +101,17 @@ def run(
     do("What is left of the budget.", "budget", "show", ledger)
 
     published = load(city)
-    grid = published.grid
+    grid = Grid.needed(published.grid, "the demo")
     bounds = map(repr, grid.cell_bounds(*QUERIES["2 x 2 km in the centre"]))
     do("A question to the file. Any number of them cost nothing more.", "query", city, *bounds)
     from dpregions.io.region_files import load_regions
 
     regions = load_regions(secret)
     exact = EulerHistogram.from_regions(regions, grid, user_id="user_id", max_diameter="2km")
-    answers = [_answer(name, cells, published, exact) for name, cells in QUERIES.items()]
+    answers = [
+        _answer(name, cells, grid.cell_bounds(*cells), published, exact)
+        for name, cells in QUERIES.items()
+    ]
     draw_story(regions, published, answers, map_)
     twice = out / "double_counting.png"
     draw_double_counting(regions, exact, grid.cell_bounds(8, 11, 8, 12), twice)
@@ -126,11 +130,14 @@ def _claim(out: Path) -> None:
 
 
 def _answer(
-    name: str, cells: tuple[int, int, int, int], published: Release, exact: EulerHistogram
+    name: str,
+    cells: tuple[int, int, int, int],
+    bounds: tuple[float, float, float, float],
+    published: Release,
+    exact: EulerHistogram,
 ) -> Answer:
     """Return one query's answers, private and exact."""
     row0, row1, col0, col1 = cells
-    bounds = exact.grid.cell_bounds(*cells)
     summed = int(exact.faces[row0 : row1 + 1, col0 : col1 + 1].sum())
     low, high = published.interval(*bounds)
     return Answer(name, exact.count(*bounds), summed, published.count(*bounds), low, high)

@@ -15,12 +15,10 @@ import math
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 if TYPE_CHECKING:
+    from dpregions.arrays import Floats, Ints
+
     F = TypeVar("F")
 
     def _compiled(function: F) -> F: ...

@@ -42,13 +42,14 @@ from dpregions.unforeseen import foreseen, foreseen_items
 if TYPE_CHECKING:
     import geopandas
     import pandas as pd
-    from numpy.typing import NDArray
     from pyproj import CRS
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
+    from dpregions.arrays import Floats, Ints
 
 _READING = "reading the fixes"
+
+_NAMES = ("user_id", "lon", "lat", "t")
+"""Columns of the batches that `read_fixes` makes."""
 
 _ON_EARTH = 1e9
 """Projected coordinates beyond this are no places, and their squares would lose digits."""
@@ -67,17 +68,6 @@ class _Recipe:
     lon: str
     lat: str
     time: str
-
-
-@dataclass(frozen=True)
-class _Table:
-    """Fixes as columns: who, where (in `crs`), and when (microseconds, NaT as the least int)."""
-
-    users: pd.Series[Any]
-    x: Floats
-    y: Floats
-    crs: CRS
-    when: Ints | None
 
 
 def regions_from_fixes(
@@ -136,7 +126,7 @@ def regions_from_fixes(
     'Polygon'
     """
     recipe = _recipe(k, max_diameter, crs, unit, gap, (user_id, lon, lat, time))
-    return foreseen(lambda: _regions(_read_table(fixes, recipe), recipe), _READING)
+    return foreseen(lambda: _regions(fixes, recipe), _READING)
 
 
 def regions_from_batches(
@@ -160,12 +150,12 @@ def regions_from_batches(
     """
     import pandas as pd
 
-    recipe = _recipe(k, max_diameter, crs, unit, gap, ("user_id", "lon", "lat", "t"))
-    made = (_regions(_read_table(batch, recipe), recipe) for batch in batches)
+    recipe = _recipe(k, max_diameter, crs, unit, gap, _NAMES)
+    made = (_regions(batch, recipe) for batch in batches)
     parts = list(foreseen_items(made, _READING))
     parts = [part for part in parts if len(part)] or parts[:1]
     if not parts:
-        return _regions(_no_fixes(recipe), recipe)
+        return _regions(pd.DataFrame(columns=_NAMES, dtype=object), recipe)
     if len({part["user_id"].dtype for part in parts}) > 1:
         # As objects, so that each id stays the value that it is.
         parts = [part.astype({"user_id": object}) for part in parts]
@@ -255,7 +245,8 @@ def _microseconds(gap: Any) -> int:
     return int(pause / pd.Timedelta(microseconds=1))
 
 
-def _read_table(fixes: Any, recipe: _Recipe) -> _Table:
+def _usable(fixes: Any, recipe: _Recipe) -> tuple[Floats, Floats, Any, Ints | None, Any]:
+    """Return the rows that can be used: x and y in the recipe's CRS, ranked users, times."""
     import geopandas
     import pandas as pd
 
@@ -266,24 +257,26 @@ def _read_table(fixes: Any, recipe: _Recipe) -> _Table:
             f"{type(fixes).__name__}: convert it, for example with to_pandas()",
         )
     users = _column(fixes, recipe.user_id, "user_id")
-    when = (
-        None if recipe.gap is None else columns.microseconds_of(_column(fixes, recipe.time, "time"))
-    )
+    when = None
+    if recipe.gap is not None:
+        when = columns.microseconds_of(_column(fixes, recipe.time, "time"))
     if isinstance(fixes, geopandas.GeoDataFrame):
         x, y, crs = _points(fixes)
     else:
         x = columns.numbers_of(_column(fixes, recipe.lon, "lon"))
         y = columns.numbers_of(_column(fixes, recipe.lat, "lat"))
         crs = read_crs(4326)
-    return _Table(users, x, y, crs, when)
-
-
-def _no_fixes(recipe: _Recipe) -> _Table:
-    import pandas as pd
-
-    none = np.zeros(0)
-    when = None if recipe.gap is None else none.astype(np.int64)
-    return _Table(pd.Series([], dtype=object), none, none, recipe.crs, when)
+    codes, names = _ranked(users)
+    good = (codes >= 0) & np.isfinite(x) & np.isfinite(y)
+    if crs.is_geographic:
+        good &= on_the_globe(x, y)
+    if when is not None:
+        good &= when != columns.NO_TIME
+    x, y = _projected(x[good], y[good], crs, recipe.crs)
+    here = (np.abs(x) < _ON_EARTH) & (np.abs(y) < _ON_EARTH)
+    good[good] = here
+    # Adding 0 turns -0 into 0: equal coordinates must have equal bits.
+    return x[here] + 0.0, y[here] + 0.0, codes[good], None if when is None else when[good], names
 
 
 def _column(fixes: pd.DataFrame, name: Any, argument: str) -> pd.Series[Any]:
@@ -312,22 +305,6 @@ def _points(fixes: geopandas.GeoDataFrame) -> tuple[Floats, Floats, CRS]:
     places = np.asarray(geometry.array)[points]
     x[points], y[points] = shapely.get_x(places), shapely.get_y(places)
     return x, y, geometry.crs
-
-
-def _usable(table: _Table, recipe: _Recipe) -> tuple[Floats, Floats, Any, Ints | None, Any]:
-    """Return the rows that can be used: x and y in the recipe's CRS, ranked users, times."""
-    codes, names = _ranked(table.users)
-    good = (codes >= 0) & np.isfinite(table.x) & np.isfinite(table.y)
-    if table.crs.is_geographic:
-        good &= on_the_globe(table.x, table.y)
-    if table.when is not None:
-        good &= table.when != columns.NO_TIME
-    x, y = _projected(table.x[good], table.y[good], table.crs, recipe.crs)
-    here = (np.abs(x) < _ON_EARTH) & (np.abs(y) < _ON_EARTH)
-    good[good] = here
-    when = None if table.when is None else table.when[good]
-    # Adding 0 turns -0 into 0: equal coordinates must have equal bits.
-    return x[here] + 0.0, y[here] + 0.0, codes[good], when, names
 
 
 def _ranked(users: pd.Series[Any]) -> tuple[Ints, Any]:
@@ -458,22 +435,17 @@ def _kept_fixes(x: Floats, y: Floats, bounds: Ints, recipe: _Recipe) -> tuple[Fl
     return out[rows], offsets
 
 
-def _hulls(points: Floats, offsets: Ints) -> Any:
+def _regions(fixes: Any, recipe: _Recipe) -> geopandas.GeoDataFrame:
+    import geopandas
     import shapely
 
-    kind = shapely.GeometryType.MULTIPOINT
-    return shapely.convex_hull(shapely.from_ragged_array(kind, points, (offsets,)))
-
-
-def _regions(table: _Table, recipe: _Recipe) -> geopandas.GeoDataFrame:
-    import geopandas
-
-    x, y, codes, when, names = _usable(table, recipe)
+    x, y, codes, when, names = _usable(fixes, recipe)
     order, bounds, numbers = _groups(codes, when, recipe.gap)
     kept, offsets = _kept_fixes(x[order], y[order], bounds, recipe)
     who = {"user_id": names.take(codes[order][bounds[:-1]]).reset_index(drop=True)}
     if recipe.unit == "trajectory":
         who["trajectory"] = numbers
-    regions = geopandas.GeoDataFrame(who, geometry=_hulls(kept, offsets), crs=recipe.crs)
+    sets = shapely.from_ragged_array(shapely.GeometryType.MULTIPOINT, kept, (offsets,))
+    regions = geopandas.GeoDataFrame(who, geometry=shapely.convex_hull(sets), crs=recipe.crs)
     regions.attrs[UNIT_ATTRIBUTE] = recipe.unit
     return regions

@@ -1,40 +1,45 @@
-"""Queries in every form -> the cells they touch -> signed sums.
+"""Queries in every form -> the cells they touch, or their shape as drawn -> signed sums.
 
 Owns what `count`, `estimate` and `interval` accept and the shape of what they return. It
 works on any doubled array, secret or released, and knows nothing of how the array was made.
 
 Cells that form a rectangle are answered exactly. The cells of any other query form a
 staircase, which is not convex: a body that meets it in two pieces adds 2, so the answer is
-an approximation, and a warning says so.
+an approximation, and a warning says so. Who has bodies answers shapes as drawn instead.
 """
 
 from __future__ import annotations
 
-import math
 import sys
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.crs import degrees_remedy, match_crs, one_crs, read_crs, reproject, same_crs
+from dpregions.crs import degrees_remedy
 from dpregions.errors import (
     ApproximateCountWarning,
     InputTypeError,
     OutsideAreaWarning,
     Part,
-    QueryError,
-    QueryNumber,
 )
 from dpregions.geometry.doubled import SignedTable
+from dpregions.geometry.drawn import boxes_in_area, valid_in_area
 from dpregions.geometry.lattice import REACH, STEPS
+from dpregions.geometry.query_forms import (
+    QueryShapes,
+    crs_to_leave,
+    in_form,
+    parts_of,
+    rectangles_of,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from pyproj import CRS
 
+    from dpregions.choices import Within
     from dpregions.geometry.grid import Grid
 
 _BOUNDS = ("xmin", "ymin", "xmax", "ymax")
@@ -48,12 +53,13 @@ def _on_a_line(grid: Grid) -> float:
 
 @dataclass(frozen=True)
 class Selection:
-    """The cells that some queries touch inside the area.
+    """The cells that some queries touch inside the area, or their shapes.
 
     Attributes
     ----------
     ranges : int64 (4, n)
-        ``row0, row1, col0, col1`` of each query, ends included; empty outside the area.
+        ``row0, row1, col0, col1`` of each query, ends included; empty outside the area. Of a
+        query as drawn, the cells that its bounds touch.
     masks : dict
         For a query whose cells form no rectangle: which cells of its range it touches.
     shape : tuple or None
@@ -63,6 +69,8 @@ class Selection:
     bounds : float64 (4, n) or None
         ``xmin, ymin, xmax, ymax`` of each query in the grid's CRS, NaN of an empty one; None
         where cells were selected by their numbers.
+    shapes : dict
+        For a query that is answered as drawn: its valid geometry in the grid's CRS.
     """
 
     ranges: NDArray[np.int64]
@@ -70,6 +78,7 @@ class Selection:
     shape: tuple[int, ...] | None = ()
     index: Any = None
     bounds: NDArray[np.float64] | None = None
+    shapes: dict[int, Any] = field(default_factory=dict)
 
     @property
     def outside(self) -> NDArray[np.bool_]:
@@ -87,10 +96,23 @@ class Selection:
         beyond |= (ymin < grid.ymin - slack) | (ymax > grid.ymax + slack)
         return np.asarray(beyond & ~self.outside)
 
+    @property
+    def as_drawn(self) -> NDArray[np.bool_]:
+        """Whether each query is answered as drawn, not about the cells it touches."""
+        drawn = np.zeros(self.ranges.shape[1], np.bool_)
+        drawn[list(self.shapes)] = True
+        return drawn
+
+    def drawn(self) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
+        """Return the numbers of the queries that are answered as drawn, and their geometries."""
+        found = np.empty(len(self.shapes), np.object_)
+        found[:] = list(self.shapes.values())
+        return np.fromiter(self.shapes, np.int64, len(self.shapes)), found
+
     def enlarged(self, grid: Grid) -> NDArray[np.bool_]:
         """Return whether whole cells answer more than each query asked; of rectangles alone."""
         found = np.zeros(self.outside.shape, np.bool_)
-        which = self.exact & ~self.outside
+        which = self.exact & ~self.outside & ~self.as_drawn
         if self.bounds is None or not which.any():
             return found
         xmin, ymin, xmax, ymax = self.bounds[:, which]
@@ -100,9 +122,13 @@ class Selection:
         found[which] = (np.abs(answered - np.array([*low, *high])) > _on_a_line(grid)).any(axis=0)
         return found
 
+    def cells_in_words(self, grid: Grid) -> str:
+        """Return where the cells of one query lie, for a message."""
+        return " ".join(f"{bound:.10g}" for bound in grid.cell_bounds(*self.ranges[:, 0]))
+
     @property
     def exact(self) -> NDArray[np.bool_]:
-        """Whether each query's cells form a rectangle (or it touches none)."""
+        """Whether no body counts twice: a query is as drawn, or its cells form a rectangle."""
         exact = np.ones(self.ranges.shape[1], np.bool_)
         exact[list(self.masks)] = False
         return exact
@@ -143,28 +169,18 @@ class Selection:
 
     def wrap(self, values: NDArray[Any], name: str = "count") -> Any:
         """Return one value a query in the form the queries came in."""
-        if self.index is not None:
-            import pandas as pd
-
-            return pd.Series(values, index=self.index, name=name)
-        return values.item() if self.shape == () else values.reshape(self.shape or ())
-
-
-def answer(
-    table: SignedTable, grid: Grid, query: tuple[Any, ...], crs: Any = None, name: str = "count"
-) -> Any:
-    """Return F - E + V of queries that `select` takes, in the form they came in."""
-    cells = _cells_of_one(grid, query) if crs is None and len(query) == 4 else None
-    if cells is not None:
-        return table.rectangle(*cells)
-    selection = select(grid, query, crs, stacklevel=3)
-    return selection.wrap(selection.sums(table), name)
+        return in_form(values, self.shape, self.index, name)
 
 
 def select(
-    grid: Grid, query: tuple[Any, ...], crs: Any = None, *, stacklevel: int = 2
+    grid: Grid,
+    query: tuple[Any, ...],
+    crs: Any = None,
+    *,
+    within: Within | None = "cells",
+    stacklevel: int = 2,
 ) -> Selection:
-    """Return the cells that queries touch, in any accepted form, warning where due.
+    """Return what queries touch, in any accepted form, warning where due.
 
     Parameters
     ----------
@@ -174,13 +190,16 @@ def select(
         geometries, a GeoSeries or a GeoDataFrame.
     crs : optional
         The CRS of queries that carry none; the grid's by default.
+    within : {"cells", "shape"}, optional
+        What is asked about: the cells that a query touches, or its shape as drawn. None: cells
+        for rectangles on the grid's lines, where both are the same, and the shape for others.
     stacklevel : int
         Where a warning points to: 2 is whoever called the caller.
     """
     if len(query) == 4:
-        selection = _select_rectangles(grid, query, crs)
+        selection = _select_rectangles(grid, query, crs, within)
     elif len(query) == 1:
-        selection = _select_geometries(grid, query[0], crs)
+        selection = _select_shapes(grid, QueryShapes.of(query[0], crs, grid), within)
     else:
         raise InputTypeError(
             f"a query is four numbers or arrays (xmin, ymin, xmax, ymax), or one geometry, "
@@ -223,145 +242,62 @@ def _warn(selection: Selection, grid: Grid, bare: bool, stacklevel: int) -> None
         )
 
 
-def _cells_of_one(grid: Grid, bounds: tuple[Any, ...]) -> tuple[int, int, int, int] | None:
-    """Return the cells of one rectangle of plain numbers, without the cost of arrays.
-
-    None where there is anything to refuse or to warn of, and of any other query.
-    """
-    if not all(isinstance(bound, int | float) and -_MOST <= bound <= _MOST for bound in bounds):
-        return None
-    xmin, ymin, xmax, ymax = map(float, bounds)
-    if xmin > xmax or ymin > ymax:
-        return None
-    row0, row1, col0, col1 = cells = grid.cell_range(xmin, ymin, xmax, ymax)
-    return None if row1 < row0 or col1 < col0 else cells
-
-
-def _refuse_rectangle(bounds: Any, which: Part) -> None:
-    named = ", ".join(f"{n}={v}" for n, v in zip(_BOUNDS, bounds, strict=True))
-    if not all(-math.inf < v < math.inf for v in bounds):
-        raise QueryError(which, f" has a bound that is not finite: {named}")
-    raise QueryError(
-        which,
-        f" is reversed: {named}; give xmin <= xmax and ymin <= ymax "
-        f"(a window across the antimeridian: as two queries)",
-    )
-
-
-def _select_rectangles(grid: Grid, query: tuple[Any, ...], crs: Any) -> Selection:
-    try:
-        bounds = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in query))
-    except (TypeError, ValueError, OverflowError) as error:
-        raise QueryError(
-            f"xmin, ymin, xmax, ymax must be numbers or arrays of one shape: {error}"
-        ) from None
-    shape = bounds[0].shape
-    flat = np.stack([b.ravel() for b in bounds])
-    bad = ~np.isfinite(flat).all(axis=0) | (flat[0] > flat[2]) | (flat[1] > flat[3])
-    if bad.any():
-        i = int(np.flatnonzero(bad)[0])
-        _refuse_rectangle(flat[:, i].tolist(), QueryNumber(i) if shape else "the query")
-    source = _query_crs(None, crs, grid, bare=True)
+def _select_rectangles(
+    grid: Grid, query: tuple[Any, ...], crs: Any, within: Within | None
+) -> Selection:
+    flat, shape = rectangles_of(query)
+    source = crs_to_leave(None, crs, grid, bare=True)
     if source is not None:
         import shapely
 
-        boxes = np.atleast_1d(shapely.box(*flat))
-        return _select_shapes(grid, boxes, source, range(boxes.size), shape=shape)
-    return Selection(grid.cell_ranges(*flat), shape=shape, bounds=flat)
+        boxes = np.atleast_1d(np.asarray(shapely.box(*flat)))
+        given = QueryShapes(boxes, source, list(range(boxes.size)), shape)
+        return _select_shapes(grid, given, within)
+    return _as_drawn(Selection(grid.cell_ranges(*flat), shape=shape, bounds=flat), grid, within)
 
 
-def _select_geometries(grid: Grid, query: Any, crs: Any) -> Selection:
+def _as_drawn(cells: Selection, grid: Grid, within: Within | None) -> Selection:
+    """Return rectangles as drawn where they are asked so, or lie off the grid's lines."""
+    if within == "cells" or cells.bounds is None:
+        return cells
+    which = np.flatnonzero(~cells.outside if within == "shape" else cells.enlarged(grid))
+    if not which.size:
+        return cells
+    shapes = boxes_in_area(cells.bounds[:, which], grid)
+    return replace(cells, shapes=dict(zip(which.tolist(), shapes, strict=True)))
+
+
+def _select_shapes(grid: Grid, given: QueryShapes, within: Within | None) -> Selection:
+    """Select for geometries: boxes as rectangles, all else as drawn or cell by cell."""
     import shapely
 
-    if isinstance(query, shapely.Geometry):
-        source = _query_crs(None, crs, grid, bare=True)
-        return _select_shapes(grid, np.array([query]), source, ["the query"], shape=())
-    if hasattr(query, "active_geometry_name") and query.active_geometry_name is None:
-        raise InputTypeError(
-            "the queries are a GeoDataFrame without a geometry column: name it, set_geometry(...)"
-        )
-    carried = getattr(query, "crs", None)
-    if hasattr(query, "geometry") and hasattr(query, "index"):
-        source = _query_crs(carried, crs, grid, bare=False)
-        shapes = np.asarray(query.geometry.array, dtype=object)
-        labels = list(query.index)
-        return _select_shapes(grid, shapes, source, labels, shape=None, index=query.index)
-    try:
-        shapes = np.asarray(query, dtype=object)
-        known = shapely.is_geometry(shapes) | shapely.is_missing(shapes)
-    except (TypeError, ValueError):
-        known = np.False_
-    if not np.all(known) or np.ndim(shapes) == 0:
-        raise InputTypeError(
-            f"a query is four numbers or arrays (xmin, ymin, xmax, ymax), or a geometry, an array "
-            f"of geometries, a GeoSeries or a GeoDataFrame; got {type(query).__name__}"
-        )
-    source = _query_crs(carried, crs, grid, bare=carried is None)
-    labels = list(range(shapes.size))
-    return _select_shapes(grid, shapes.ravel(), source, labels, shape=shapes.shape)
-
-
-def _query_crs(carried: CRS | None, stated: Any, grid: Grid, *, bare: bool) -> CRS | None:
-    """Return the CRS to reproject queries from, None where they are in the grid's."""
-    if stated is not None:
-        carried, bare = one_crs(carried, read_crs(stated), "the queries"), False
-    if bare:
-        return None
-    match_crs(carried, grid, "queries")
-    if carried is None or grid.crs is None or same_crs(carried, grid.crs):
-        return None
-    return carried
-
-
-def _select_shapes(
-    grid: Grid,
-    shapes: NDArray[np.object_],
-    source: CRS | None,
-    labels: Any,
-    *,
-    shape: tuple[int, ...] | None,
-    index: Any = None,
-) -> Selection:
-    """Select for geometries: boxes as rectangles, everything else cell by cell."""
-    import shapely
-
-    if (null := np.flatnonzero(shapely.is_missing(shapes))).size:
-        raise QueryError(f"the query at index {labels[null[0]]!r} is null: drop or fill it")
-    shapes = _reproject_shapes(shapes, source, grid)
+    shapes = given.in_crs_of(grid)
     coords, owner = shapely.get_coordinates(shapes, return_index=True)
     boxes = _are_boxes(shapes)
     # A rectangle is cut to the area, as four numbers are, so it may reach anywhere.
     limit = np.where(boxes, _MOST, REACH * grid.cell_size)[owner]
     wrong = ~(np.abs(coords - [grid.xmin, grid.ymin]) <= limit[:, None]).all(axis=1)
-    if wrong.any():
-        raise QueryError(
-            f"the query at index {labels[owner[wrong][0]]!r} has a coordinate that is not finite "
-            f"or is more than {REACH} cells from the grid (or its CRS has no such place here)"
-        )
+    given.refuse_far(np.asarray(wrong), owner, f"{REACH} cells from the grid")
     ranges = np.zeros((4, shapes.size), np.int64)
     ranges[[1, 3]] = -1
     bounds = shapely.bounds(shapes).T
     if boxes.any():
         ranges[:, boxes] = grid.cell_ranges(*bounds[:, boxes])
-    masks = {}
-    for i in np.flatnonzero(~boxes):
-        found = _touched(grid, shapes[i])
-        if found is not None:
-            ranges[:, i], mask = found
-            if not mask.all():
-                masks[int(i)] = mask
-    return Selection(ranges, masks, shape, index, bounds)
-
-
-def _reproject_shapes(
-    shapes: NDArray[np.object_], source: CRS | None, grid: Grid
-) -> NDArray[np.object_]:
-    if source is None or grid.crs is None:
-        return shapes
-    import shapely
-
-    target = grid.crs
-    return np.asarray(shapely.transform(shapes, lambda xy: reproject(xy, source, target)))
+    selection = _as_drawn(Selection(ranges, {}, given.shape, given.index, bounds), grid, within)
+    if within == "cells":
+        for i in np.flatnonzero(~boxes):
+            found = _touched(grid, shapes[i])
+            if found is not None:
+                ranges[:, i], mask = found
+                if not mask.all():
+                    selection.masks[int(i)] = mask
+    elif not boxes.all():
+        others = np.flatnonzero(~boxes)
+        valid, inside = valid_in_area(shapes[others], grid)
+        others = others[inside]
+        ranges[:, others] = grid.cell_ranges(*bounds[:, others])
+        selection.shapes.update(zip(others.tolist(), valid[inside], strict=True))
+    return selection
 
 
 def _are_boxes(shapes: NDArray[np.object_]) -> NDArray[np.bool_]:
@@ -394,7 +330,7 @@ def _touched(grid: Grid, geometry: Any) -> tuple[NDArray[np.int64], NDArray[np.b
     c0, r0 = np.clip(cells.min(axis=0) - 1, 0, last)
     c1, r1 = np.clip(cells.max(axis=0) + 1, 0, last)
     mask = np.zeros((r1 - r0 + 1, c1 - c0 + 1), np.bool_)
-    for part in _parts(geometry):
+    for part in parts_of(geometry):
         if part.geom_type == "Polygon":
             rings, owner = shapely.get_coordinates(shapely.get_rings(part), return_index=True)
             xy = grid.snap(*rings.T, nearest=True)
@@ -409,14 +345,6 @@ def _touched(grid: Grid, geometry: Any) -> tuple[NDArray[np.int64], NDArray[np.b
         return None
     ends = np.array([r0 + rows[0], r0 + rows[-1], c0 + cols[0], c0 + cols[-1]])
     return ends, mask[rows[0] : rows[-1] + 1, cols[0] : cols[-1] + 1]
-
-
-def _parts(geometry: Any) -> Iterator[Any]:
-    for part in getattr(geometry, "geoms", [geometry]):
-        if hasattr(part, "geoms"):
-            yield from _parts(part)
-        elif not part.is_empty:
-            yield part
 
 
 def _has_area(ring: NDArray[np.int64]) -> bool:

@@ -6,7 +6,7 @@ vertices, mixed ones inner edges. Nothing here knows whether counts are secret o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from dpregions.geometry.outlines import Outlines
 
 
-def doubled_array(counts: ArrayLike) -> NDArray[Any]:
+def doubled_array(counts: ArrayLike, shape: tuple[int, ...] | None = None) -> NDArray[Any]:
     """Return counts as int64 or float64 of odd sides, or say why they cannot be.
 
     Narrow and unsigned integers become int64: sums of them must neither wrap nor lose a sign. The
-    limits keep a value's negative and the sum of two floats in range.
+    limits keep a value's negative and the sum of two floats in range. With `shape` counts are of
+    exactly that shape instead: a partition that is not a grid has them in one row.
     """
     try:
         array = np.asarray(counts)
@@ -32,7 +33,12 @@ def doubled_array(counts: ArrayLike) -> NDArray[Any]:
         ) from None
     if array.dtype.kind not in "iuf":
         raise InputTypeError(f"counts must be numbers, got an array of dtype {array.dtype}")
-    if array.ndim != 2 or array.shape[0] % 2 == 0 or array.shape[1] % 2 == 0:
+    if shape is not None and array.shape != shape:
+        raise InputError(
+            f"counts of this partition have the shape {shape}, one for each face, edge and "
+            f"vertex, not {array.shape}"
+        )
+    if shape is None and (array.ndim != 2 or array.shape[0] % 2 == 0 or array.shape[1] % 2 == 0):
         raise InputError(
             f"counts of an R x C grid have the odd shape (2R-1, 2C-1), not {array.shape}: "
             f"pass the doubled array of faces, edges and vertices, not the cells alone"
@@ -82,6 +88,20 @@ class SignedTable:
         return at(top, right) - at(bottom, right) - at(top, left) + at(bottom, left)
 
 
+_COMPILED = 1 << 20
+"""Lines of patterns from which on they are counted by a compiled loop; to load that takes longer
+than to count fewer, and whoever only asks a release needs no compiler."""
+
+
+class Edges(NamedTuple):
+    """Values of a grid's inner edges by direction."""
+
+    vertical: NDArray[Any]
+    """Between a cell and its right neighbour: shape ``(n_rows, n_cols - 1)``."""
+    horizontal: NDArray[Any]
+    """Between a cell and its upper neighbour: shape ``(n_rows - 1, n_cols)``."""
+
+
 class SpanCounts:
     """Counts of bodies on a grid while they are added: differences along the doubled rows.
 
@@ -98,16 +118,28 @@ class SpanCounts:
 
         add_bodies(outlines.xy, outlines.offsets, *self._shape, self._steps)
 
-    def add_spans(
+    def add_patterns(
         self,
         row: NDArray[np.int64],
-        first: NDArray[np.int64],
-        last: NDArray[np.int64],
+        col: NDArray[np.int64],
+        spans: NDArray[np.int16],
+        which: NDArray[np.int64],
         times: NDArray[np.int64],
     ) -> None:
-        """Add spans of cell columns on doubled rows, ends included, each so many times."""
-        np.add.at(self._steps, (row, 2 * first), times)
-        np.subtract.at(self._steps, (row, 2 * last + 1), times)
+        """Add bodies by their patterns: `which` of the `spans`, in the form of `footprints`.
+
+        `row` and `col` are the lower left cells of their footprints.
+        """
+        if spans.shape[1] * len(which) > _COMPILED:
+            from dpregions.geometry.touch_kernel import add_patterns
+
+            add_patterns(spans, which, row, col, times, self._steps)
+            return
+        body, line = np.nonzero(spans[which, :, 0] <= spans[which, :, 1])
+        first, last = (spans[which[body], line] + col[body, None]).T
+        at = 2 * row[body] + line
+        np.add.at(self._steps, (at, 2 * first), times[body])
+        np.subtract.at(self._steps, (at, 2 * last + 1), times[body])
 
     def __iadd__(self, other: SpanCounts) -> Self:
         """Add what another part on the same grid counted."""

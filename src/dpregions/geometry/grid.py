@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import warnings
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
@@ -24,18 +23,21 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from dpregions.crs import crs_label, projected_crs, utm_zone
-from dpregions.errors import Argument, DPRegionsWarning, GridError, InputError, InputTypeError
-from dpregions.geometry.cells import select
+from dpregions.errors import (
+    Argument,
+    GridError,
+    InputError,
+    InputTypeError,
+)
+from dpregions.geometry.counted_grid import CountedGrid
 from dpregions.geometry.lattice import REACH, STEPS, axis_range, axis_ranges, steps
 from dpregions.lengths import exact, positive_length, quotient
 from dpregions.memory import refuse_beyond
 
 if TYPE_CHECKING:
-    import geopandas
     from numpy.typing import ArrayLike, NDArray
     from pyproj import CRS
 
-    from dpregions.choices import Kind
 
 COUNT = 24
 """Bytes of memory per component of an exact histogram: the counts, what a build adds up in, and
@@ -43,7 +45,7 @@ the table that queries read. `benchmarks/memory.py` measures it."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class Grid:
+class Grid(CountedGrid):
     """A rectangle of square cells in a projected plane.
 
     Parameters
@@ -209,14 +211,12 @@ class Grid:
             )
         return cls(xmin, ymin, cell, n_rows, n_cols, crs=crs)
 
-    @staticmethod
-    def check(grid: object) -> None:
-        """Refuse what is not a `Grid`, where one is needed."""
-        if not isinstance(grid, Grid):
-            raise InputTypeError(
-                Argument("grid"),
-                f" must be a Grid, got {type(grid).__name__}: the order is (regions, grid, ...)",
-            )
+    @classmethod
+    def needed(cls, domain: object, what: str, remedy: str = "") -> Grid:
+        """Return a domain that is a grid; refuse any other, saying what needs one."""
+        if not isinstance(domain, Grid):
+            raise InputError(f"{what} needs a grid, and {domain!r} is not one{remedy}")
+        return domain
 
     def _refuse_absurd(self) -> None:
         far = max(abs(self.xmin), abs(self.ymin), abs(self.xmax), abs(self.ymax))
@@ -237,27 +237,6 @@ class Grid:
         refuse_beyond(
             COUNT * self.n_components, f"counting on {self.size_in_words}", error=GridError
         )
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns of cells."""
-        return self.n_rows, self.n_cols
-
-    @property
-    def doubled_shape(self) -> tuple[int, int]:
-        """Shape of the array of faces, edges and vertices: ``(2*n_rows-1, 2*n_cols-1)``."""
-        return 2 * self.n_rows - 1, 2 * self.n_cols - 1
-
-    @property
-    def n_components(self) -> int:
-        """How many faces, inner edges and inner vertices there are together."""
-        rows, cols = self.doubled_shape
-        return rows * cols
-
-    @property
-    def size_in_words(self) -> str:
-        """How large it is, for a message."""
-        return f"a grid of {self.n_rows} x {self.n_cols} cells ({self.n_components:,} components)"
 
     @property
     def xmax(self) -> float:
@@ -357,16 +336,6 @@ class Grid:
             *axis_range(xmin, xmax, area, self.xmin, self.cell_size, self.n_cols),
         )
 
-    def is_exact(self, *query: Any, crs: Any = None) -> Any:
-        """Tell whether a query's cells form a rectangle, so that its count is exact.
-
-        Takes the queries that `EulerHistogram.count` takes; looks at the grid alone.
-        """
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DPRegionsWarning)
-            selection = select(self, query, crs)
-        return selection.wrap(selection.exact, "exact")
-
     def to_json(self) -> str:
         """Return the grid as JSON text; `from_json` reads it back to an equal grid."""
         crs = None if self.crs is None else self.crs.to_json_dict()
@@ -398,37 +367,6 @@ class Grid:
         if cell is not None and float(cell) == given["cell_size"]:
             given["cell_size"] = cell
         return cls(**given)
-
-    def to_geodataframe(self, kind: Kind = "faces") -> geopandas.GeoDataFrame:
-        """Return the faces, inner edges or inner vertices as geometries.
-
-        Returns
-        -------
-        geopandas.GeoDataFrame
-            `row` and `col` are positions in the doubled array, so that
-            ``counts[frame["row"], frame["col"]]`` are the counts in the frame's order.
-        """
-        import geopandas
-        import shapely
-
-        if kind not in ("faces", "edges", "vertices"):
-            raise InputError(
-                Argument("kind", repr(kind)), " is unknown: use 'faces', 'edges' or 'vertices'"
-            )
-        i, j = np.indices(self.doubled_shape).reshape(2, -1)
-        wanted = {"faces": 0, "edges": 1, "vertices": 2}[kind]
-        i, j = (index[(i % 2) + (j % 2) == wanted] for index in (i, j))
-        # A component lies between lines ceil(i/2) and i//2 + 1: for an odd index they coincide.
-        y0, y1 = (self.ymin + line * self.cell_size for line in ((i + 1) // 2, i // 2 + 1))
-        x0, x1 = (self.xmin + line * self.cell_size for line in ((j + 1) // 2, j // 2 + 1))
-        if kind == "faces":
-            shapes = shapely.box(x0, y0, x1, y1)
-        elif kind == "edges":
-            ends = np.stack([np.stack([x0, y0], -1), np.stack([x1, y1], -1)], axis=1)
-            shapes = shapely.linestrings(ends)
-        else:
-            shapes = shapely.points(x0, y0)
-        return geopandas.GeoDataFrame({"row": i, "col": j}, geometry=shapes, crs=self.crs)
 
     def __repr__(self) -> str:
         """Return the constructor's call, the CRS by its short name."""

@@ -118,7 +118,7 @@ def _merge_runs(xs, ys, start, middle, stop, left_xs, left_ys):
 
 
 @njit(cache=True, nogil=True)
-def _convex_ring(xs, ys, m, hx, hy):
+def convex_ring(xs, ys, m, hx, hy):
     """Write a closed ring that already is a strict hull to hx, hy; return its size, else 0.
 
     All turns to one side and a single lexicographic minimum: the ring goes round once.
@@ -148,7 +148,7 @@ def _convex_ring(xs, ys, m, hx, hy):
 
 
 @njit(cache=True, nogil=True)
-def _hull(xs, ys, m, hx, hy):
+def hull(xs, ys, m, hx, hy):
     """Write the convex hull of m points (they get sorted) to hx, hy; return its size."""
     _sort_points(xs, ys, m, hx, hy)
     if xs[0] == xs[m - 1] and ys[0] == ys[m - 1]:
@@ -187,7 +187,7 @@ def _longer(ax, ay, bx, by):
 
 
 @njit(cache=True, nogil=True)
-def _longer_than(hx, hy, m, bound):
+def is_longer_than(hx, hy, m, bound):
     """Whether a hull's diameter exceeds `bound` steps."""
     width, height = _box(hx, hy, m)
     if not _longer(width, height, bound, 0):
@@ -257,7 +257,7 @@ def _diameter_by_calipers(hx, hy, m):
 
 
 @njit(cache=True, nogil=True)
-def _centroid(hx, hy, m):
+def centroid(hx, hy, m):
     """Return the centroid of a hull (of its area; of a segment, its middle), by floor."""
     twice_area, sx, sy = 0.0, 0.0, 0.0
     for i in range(1, m - 1):
@@ -274,7 +274,7 @@ def _centroid(hx, hy, m):
 
 
 @njit(cache=True, nogil=True)
-def _shrink(hx, hy, m, bound):
+def shrink(hx, hy, m, bound):
     """Scale a hull about its centroid, in place, to a diameter of at most `bound` steps.
 
     Each coordinate is floored, which moves a difference by less than one step: aiming two
@@ -282,7 +282,7 @@ def _shrink(hx, hy, m, bound):
     """
     length = np.int64(math.ceil(math.sqrt(_squared_diameter(hx, hy, m)))) + 1
     aim = max(bound - 2, 0)
-    cx, cy = _centroid(hx, hy, m)
+    cx, cy = centroid(hx, hy, m)
     for i in range(m):
         hx[i] = cx + floor_muldiv(hx[i] - cx, aim, length)
         hy[i] = cy + floor_muldiv(hy[i] - cy, aim, length)
@@ -345,16 +345,16 @@ def outlines(coords, starts, xmin, ymin, size, n_rows, n_cols, bound, drop):
     for i in range(n):
         m = starts[i + 1] - starts[i]
         if m > 0 and _read_points(coords, starts[i], starts[i + 1], xmin, ymin, size, xs, ys):
-            m = _convex_ring(xs, ys, m, hx, hy) or _hull(xs, ys, m, hx, hy)
-            if bound >= 0 and _longer_than(hx, hy, m, bound):
-                if drop and _longer_than(hx, hy, m, bound + 2):
+            m = convex_ring(xs, ys, m, hx, hy) or hull(xs, ys, m, hx, hy)
+            if bound >= 0 and is_longer_than(hx, hy, m, bound):
+                if drop and is_longer_than(hx, hy, m, bound + 2):
                     m = 0
                 else:
-                    _shrink(hx, hy, m, bound)
+                    shrink(hx, hy, m, bound)
                     xs[:m], ys[:m] = hx[:m], hy[:m]
-                    m = _hull(xs, ys, m, hx, hy)
-                    # The last word on sensitivity. The lemma in _shrink makes it hold.
-                    if _longer_than(hx, hy, m, bound):
+                    m = hull(xs, ys, m, hx, hy)
+                    # The last word on sensitivity. The lemma in shrink makes it hold.
+                    if is_longer_than(hx, hy, m, bound):
                         m = 0
             if m > 0 and not _outside(hx, hy, m, n_rows, n_cols):
                 for j in range(m):
@@ -362,6 +362,29 @@ def outlines(coords, starts, xmin, ymin, size, n_rows, n_cols, bound, drop):
                 used += m
         offsets[i + 1] = used
     return xy[:used], offsets
+
+
+@njit(cache=True, nogil=True)
+def scaled(xy, offsets, times, over):
+    """Return outlines with every coordinate times a fraction, by floor, as hulls again."""
+    longest = 0
+    for i in range(offsets.size - 1):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    xs, ys = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    hx, hy = np.empty(longest + 2, np.int64), np.empty(longest + 2, np.int64)
+    made, starts, used = np.empty_like(xy), np.zeros_like(offsets), 0
+    for i in range(offsets.size - 1):
+        m = offsets[i + 1] - offsets[i]
+        for j in range(m):
+            xs[j] = floor_muldiv(xy[offsets[i] + j, 0], times, over)
+            ys[j] = floor_muldiv(xy[offsets[i] + j, 1], times, over)
+        if m > 0:
+            m = hull(xs, ys, m, hx, hy)
+        for j in range(m):
+            made[used + j, 0], made[used + j, 1] = hx[j], hy[j]
+        used += m
+        starts[i + 1] = used
+    return made[:used], starts
 
 
 @njit(cache=True, nogil=True)

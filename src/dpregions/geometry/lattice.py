@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dpregions.arrays import Bools, Floats, Ints
 
 LATTICE_BITS = 20
 """Coordinates are integers: 2**20 steps a cell, a millimetre where cells are a kilometre."""
@@ -24,9 +24,7 @@ REACH = 1 << 28
 """Coordinates more than this many cells from the grid are no places (integers stay exact)."""
 
 
-def _line_below(
-    x: NDArray[np.float64], origin: float, size: float
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _line_below(x: Floats, origin: float, size: float) -> tuple[Ints, Floats]:
     """Return the number and the place of the last line at or left of each x."""
     i = np.floor((x - origin) / size)
     i -= x < origin + i * size
@@ -34,7 +32,7 @@ def _line_below(
     return i.astype(np.int64), origin + i * size
 
 
-def steps(x: NDArray[np.float64], origin: float, size: float, nearest: bool) -> NDArray[np.int64]:
+def steps(x: Floats, origin: float, size: float, nearest: bool) -> Ints:
     """Return coordinates in steps from the origin: by floor, or to the nearest."""
     cell, line = _line_below(x, origin, size)
     fraction = (x - line) * (STEPS / size)
@@ -43,13 +41,8 @@ def steps(x: NDArray[np.float64], origin: float, size: float, nearest: bool) -> 
 
 
 def axis_ranges(
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    area: NDArray[np.bool_],
-    origin: float,
-    size: float,
-    n: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    low: Floats, high: Floats, area: Bools, origin: float, size: float, n: int
+) -> tuple[Ints, Ints]:
     """Return first and last cell along one axis of queries ``low..high``."""
     # Nothing changes beyond one cell outside the area; the cut keeps integers small.
     low = np.clip(low, origin - size, origin + (n + 1) * size)

@@ -18,6 +18,7 @@ from dpregions.geometry.lattice import REACH, STEPS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dpregions.arrays import Bools, Floats, Ints
     from dpregions.choices import Oversize
     from dpregions.geometry.grid import Grid
 
@@ -56,17 +57,11 @@ class Bound:
 class Outlines:
     """Convex bodies as ragged integer outlines, in lattice steps from the grid's corner."""
 
-    xy: NDArray[np.int64]
-    offsets: NDArray[np.int64]
+    xy: Ints
+    offsets: Ints
 
     @classmethod
-    def of(
-        cls,
-        coords: NDArray[np.float64],
-        starts: NDArray[np.int64],
-        grid: Grid,
-        bound: Bound | None,
-    ) -> Outlines:
+    def of(cls, coords: Floats, starts: Ints, grid: Grid, bound: Bound | None) -> Outlines:
         """Return the outlines of records: record i has points ``coords[starts[i]:starts[i + 1]]``.
 
         One that is no place, is beside the area or is dropped by the bound has an empty outline.
@@ -77,13 +72,19 @@ class Outlines:
         area = grid.xmin, grid.ymin, grid.cell_size, *grid.shape
         return cls(*outlines(coords, starts, *area, steps, drop))
 
+    def scaled(self, times: int, over: int) -> Outlines:
+        """Return the outlines with every coordinate times a fraction, by floor, hulls again."""
+        from dpregions.geometry.hull_kernel import scaled
+
+        return Outlines(*scaled(self.xy, self.offsets, times, over))
+
     def keys(self) -> NDArray[np.uint64]:
         """Return two keys for each outline, functions of its vertices alone."""
         from dpregions.geometry.hull_kernel import outline_keys
 
         return outline_keys(self.xy, self.offsets)
 
-    def touching(self, n_rows: int, n_cols: int) -> NDArray[np.bool_]:
+    def touching(self, n_rows: int, n_cols: int) -> Bools:
         """Say which bodies touch a cell of a grid."""
         from dpregions.geometry.touch_kernel import touching
 
@@ -91,7 +92,7 @@ class Outlines:
 
     def footprints(
         self, n_rows: int, n_cols: int, side: int, *, empty: bool = False
-    ) -> tuple[NDArray[np.int64], NDArray[np.int16]]:
+    ) -> tuple[Ints, NDArray[np.int16]]:
         """Return where bodies touch a grid: row, column, height and width in cells, and spans.
 
         One row for each body that touches a cell; with `empty`, also for the others, of height 0.
@@ -100,6 +101,7 @@ class Outlines:
         """
         from dpregions.geometry.touch_kernel import footprints
 
-        places, spans = footprints(self.xy, self.offsets, n_rows, n_cols, side)
-        rows = slice(None) if empty else places[:, 2] > 0
-        return places[rows], spans[rows]
+        found: tuple[Ints, NDArray[np.int16]] = footprints(
+            self.xy, self.offsets, n_rows, n_cols, side, empty
+        )
+        return found

@@ -14,7 +14,7 @@ import numpy as np
 from dpregions.errors import InputError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dpregions.arrays import Ints
 
 _SQUARENESS = 0.1
 
@@ -66,7 +66,7 @@ class Rectangles:
 
     def placed(
         self, height: int, width: int, n: int, rng: np.random.Generator, *, turned: bool = False
-    ) -> NDArray[np.int64]:
+    ) -> Ints:
         """Return `n` placements of a rectangle: rows ``row0, row1, col0, col1``, inclusive.
 
         Placed evenly over the grid; with `turned`, on its side half of the time where it fits.

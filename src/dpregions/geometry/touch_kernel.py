@@ -88,24 +88,23 @@ def touching(xy, offsets, n_rows, n_cols):
 
 
 @njit(cache=True, nogil=True)
-def footprints(xy, offsets, n_rows, n_cols, side):
+def footprints(xy, offsets, n_rows, n_cols, side, empty):
     """Return each outline's footprint ``row, col, height, width`` and the spans it touches there.
 
     A footprint is the rows and columns of the cells inside the area that a body touches. Spans
     are of cell columns from the footprint's left, one on each doubled row, (1, 0) for none.
-    A body that touches no cell has height 0. Heights and widths are at most `side`; the
-    intake's bound makes that hold, and a body beyond it is left out.
+    A body that touches no cell has height 0, and a row only if `empty`. Heights and widths are
+    at most `side`; the intake's bound makes that hold, and a body beyond it touches none.
     """
-    n = offsets.size - 1
-    places = np.zeros((n, 4), np.int64)
-    spans = np.zeros((n, 2 * side - 1, 2), np.int16)
-    spans[:, :, 0] = 1
+    n, used = offsets.size - 1, 0
+    places = np.empty((n, 4), np.int64)
+    spans = np.empty((n, 2 * side - 1, 2), np.int16)
     low, high = span_buffers(n_rows)
     for i in range(n):
         start, stop = offsets[i], offsets[i + 1]
-        if start == stop:
-            continue
-        first, last = row_spans(xy, start, stop, n_rows, low, high)
+        first, last = 0, -1
+        if start < stop:
+            first, last = row_spans(xy, start, stop, n_rows, low, high)
         row, top, left, right = -1, -1, n_cols, -1
         for r in range(first, last + 1):
             a, b = max(low[2 * r + PAD], 0), min(high[2 * r + PAD], n_cols - 1)
@@ -114,14 +113,20 @@ def footprints(xy, offsets, n_rows, n_cols, side):
                     row = r
                 top, left, right = r, min(left, a), max(right, b)
         if row < 0 or top - row >= side or right - left >= side:
-            continue
-        places[i, 0], places[i, 1] = row, left
-        places[i, 2], places[i, 3] = top - row + 1, right - left + 1
-        for d in range(2 * row, 2 * top + 1):
-            a, b = max(low[d + PAD], 0), min(high[d + PAD], n_cols - 1)
-            if a <= b:
-                spans[i, d - 2 * row, 0], spans[i, d - 2 * row, 1] = a - left, b - left
-    return places, spans
+            row, top, left, right = 0, -1, 0, -1
+            if not empty:
+                continue
+        places[used, 0], places[used, 1] = row, left
+        places[used, 2], places[used, 3] = top - row + 1, right - left + 1
+        for d in range(2 * side - 1):
+            a, b = left + 1, left
+            if d <= 2 * (top - row):
+                at = d + 2 * row + PAD
+                a, b = max(low[at], 0), min(high[at], n_cols - 1)
+            hit = a <= b
+            spans[used, d, 0], spans[used, d, 1] = a - left if hit else 1, b - left if hit else 0
+        used += 1
+    return places[:used], spans[:used]
 
 
 @njit(cache=True, nogil=True)
@@ -172,6 +177,26 @@ def _mark_edge(x0, y0, x1, y1, r0, c0, mask):
             right = (max(a_ceil, b_ceil) - 1) >> LATTICE_BITS
         for c in range(max(left, c0), min(right, c0 + cols - 1) + 1):
             mask[r - r0, c - c0] = True
+
+
+@njit(cache=True, nogil=True)
+def add_patterns(spans, pattern, row, col, times, steps):
+    """Add spans of cell columns to differences along doubled rows, each so many times.
+
+    ``spans[pattern[i], d]`` are the first and last column on doubled row d of body i, counted
+    from its cell (row[i], col[i]); first > last: none.
+    """
+    n_rows, n_cols = steps.shape
+    for i in range(pattern.size):
+        for d in range(spans.shape[1]):
+            first, last = spans[pattern[i], d, 0], spans[pattern[i], d, 1]
+            if first > last:
+                continue
+            r, low, high = 2 * row[i] + d, 2 * (col[i] + first), 2 * (col[i] + last) + 1
+            if r < 0 or r >= n_rows or low < 0 or high >= n_cols:
+                raise IndexError("a body lies outside the grid")
+            steps[r, low] += times[i]
+            steps[r, high] -= times[i]
 
 
 @njit(cache=True, nogil=True)

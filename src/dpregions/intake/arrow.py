@@ -88,11 +88,8 @@ class RegionStream:
         if self._was_read:
             raise InputError("these regions were read already: open the source again")
         self._was_read = True
-        return self._in_schema(self._batches)
-
-    def _in_schema(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        for batch in batches:
-            yield batch.cast(self.schema) if batch.schema != self.schema else batch
+        schema = self.schema
+        return (b if b.schema == schema else b.cast(schema) for b in self._batches)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Export the batches by Arrow's protocol; once."""
@@ -124,15 +121,9 @@ def in_our_words(batches: Iterator[T], kinds: Kinds, error: Exception) -> Iterat
 
     Raised outside the handler: not even the error's context may hold a record or a password.
     """
-    while True:
-        try:
-            batch = next(batches, None)
-        except kinds:
-            break
-        if batch is None:
-            return
-        yield batch
-    raise error
+    end = object()
+    while (batch := attempt(lambda: next(batches, end), kinds, error)) is not end:
+        yield batch  # type: ignore[misc]
 
 
 def attempt(call: Callable[[], T], kinds: Kinds, error: Exception) -> T:

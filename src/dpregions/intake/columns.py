@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
+    from dpregions.arrays import Floats, Ints
 
 NO_TIME = np.iinfo(np.int64).min
 """Stands for a time that is missing or cannot be read, in microseconds; NaT as an integer."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyproj import CRS
 
-    from dpregions.geometry.grid import Grid
+    from dpregions.geometry.domain import Domain
     from dpregions.geometry.outlines import Bound
     from dpregions.intake.arrow import RegionStream
 
@@ -34,7 +34,7 @@ _OF_ROWS = (
 
 
 def figures_of(
-    regions: RegionStream, grid: Grid, bound: Bound | None, user_id: str | None
+    regions: RegionStream, grid: Domain, bound: Bound | None, user_id: str | None
 ) -> dict[str, Any]:
     """Return how many rows count, how many do not and why, and how many users there are."""
     import pyarrow as pa
@@ -59,7 +59,7 @@ def figures_of(
 
 
 @np.errstate(all="ignore")  # GEOS overflows on places far off; numpy would warn of it
-def _figures(column: Any, crs: CRS | None, grid: Grid, bound: Bound | None) -> dict[str, int]:
+def _figures(column: Any, crs: CRS | None, grid: Domain, bound: Bound | None) -> dict[str, int]:
     """Return the figures of one chunk of WKB."""
     import shapely
 
@@ -67,7 +67,8 @@ def _figures(column: Any, crs: CRS | None, grid: Grid, bound: Bound | None) -> d
     shapes = decoded(column)
     there = ~null & shapely.is_geometry(shapes)
     empty = there & shapely.is_empty(shapes)
-    coords, owner = coordinates(shapes)
+    coords, starts = coordinates(shapes)
+    owner = np.repeat(np.arange(len(shapes)), np.diff(starts))
     finite = there & ~empty
     finite[owner[~np.isfinite(coords).all(axis=1)]] = False
     sound = shapes[finite]
@@ -108,13 +109,13 @@ def _answers(
     return np.concatenate([_answers(question, shapes[:half]), _answers(question, shapes[half:])])
 
 
-def _touching(shapes: NDArray[np.object_], crs: CRS | None, grid: Grid) -> NDArray[np.bool_]:
+def _touching(shapes: NDArray[np.object_], crs: CRS | None, grid: Domain) -> NDArray[np.bool_]:
     """Say which shapes touch a cell of the area."""
-    return outlines_of(shapes, crs, grid, None).touching(*grid.shape)
+    return grid.touching(outlines_of(shapes, crs, grid, None))
 
 
 def _oversized(
-    shapes: NDArray[np.object_], crs: CRS | None, grid: Grid, bound: Bound
+    shapes: NDArray[np.object_], crs: CRS | None, grid: Domain, bound: Bound
 ) -> NDArray[np.bool_]:
     """Say which shapes the bound changes: those that it drops, and would shrink."""
     kept = np.diff(outlines_of(shapes, crs, grid, bound).offsets) > 0

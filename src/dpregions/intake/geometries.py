@@ -16,7 +16,7 @@ import numpy as np
 from dpregions.errors import InputTypeError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dpregions.arrays import Bools, Floats, Ints, Objects
 
 MAX_BYTES = 1 << 24
 """Longest WKB of one geometry that is read, about a million vertices: GEOS takes 40 times that."""
@@ -27,7 +27,7 @@ MAX_NESTING = 32
 _CURVES = ("CIRCULAR", "CURVE", "SURFACE", "TRIANGLE", "TIN")
 
 
-def decoded(wkb: Any) -> NDArray[np.object_]:
+def decoded(wkb: Any) -> Objects:
     """Return the geometries of WKB, None where it is null or cannot be read; in silence.
 
     Parameters
@@ -52,14 +52,14 @@ def decoded(wkb: Any) -> NDArray[np.object_]:
     return read_with(shapely.from_wkb, values)
 
 
-def decoded_text(wkt: Iterable[str | None]) -> NDArray[np.object_]:
+def decoded_text(wkt: Iterable[str | None]) -> Objects:
     """Return the geometries of WKT, None where it is null or cannot be read; in silence."""
     import shapely
 
     return read_with(shapely.from_wkt, object_array(map(_plain_wkt, wkt)))
 
 
-def read_with(read: Callable[..., Any], encoded: NDArray[np.object_]) -> NDArray[np.object_]:
+def read_with(read: Callable[..., Any], encoded: Objects) -> Objects:
     """Return what one of shapely's readers makes of each value, None where it makes nothing.
 
     `decoded` and `decoded_text` leave it nothing to stumble over; should a version of GEOS do
@@ -82,10 +82,11 @@ def read_with(read: Callable[..., Any], encoded: NDArray[np.object_]) -> NDArray
             return object_array(map(one, encoded))
 
 
-def coordinates(
-    geometries: NDArray[np.object_],
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return all coordinates and which geometry each is of; none of what GEOS cannot list."""
+def coordinates(geometries: Objects) -> tuple[Floats, Ints]:
+    """Return all coordinates, none of what GEOS cannot list, and where each geometry's start.
+
+    Geometry i has ``coords[starts[i]:starts[i + 1]]``.
+    """
     import shapely
 
     trouble = (shapely.GEOSException, NotImplementedError)
@@ -101,14 +102,16 @@ def coordinates(
         return geometry
 
     try:
-        coords, owner = shapely.get_coordinates(geometries, return_index=True)
+        coords = shapely.get_coordinates(geometries)
     except trouble:  # a collection that holds a curve
-        readable = object_array(map(listed, geometries))
-        coords, owner = shapely.get_coordinates(readable, return_index=True)
-    return coords, owner
+        geometries = object_array(map(listed, geometries))
+        coords = shapely.get_coordinates(geometries)
+    starts = np.zeros(len(geometries) + 1, np.int64)
+    np.cumsum(shapely.get_num_coordinates(geometries), out=starts[1:])
+    return coords, starts
 
 
-def object_array(values: Iterable[Any]) -> NDArray[np.object_]:
+def object_array(values: Iterable[Any]) -> Objects:
     """Return values as a one-dimensional array of objects: themselves, if they are one."""
     if isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1:
         return values
@@ -128,7 +131,7 @@ def _bytes_column(column: Any) -> Any:
     raise InputTypeError(f"the column of regions holds {kind}, which is not WKB")
 
 
-def _walkable(column: Any) -> NDArray[np.bool_]:
+def _walkable(column: Any) -> Bools:
     """Say which values of an Arrow array of bytes GEOS may see; of nulls it says nothing."""
     import pyarrow as pa
 
@@ -142,7 +145,7 @@ def _walkable(column: Any) -> NDArray[np.bool_]:
     offsets = np.frombuffer(ends, kind)[rows].astype(np.int64)
     octets = np.frombuffer(b"" if data is None else data, np.uint8)
     octets.flags.writeable = False  # some buffers are, and the walk is compiled once
-    fine: NDArray[np.bool_] = _wkb.walkable(octets, offsets, MAX_NESTING)
+    fine: Bools = _wkb.walkable(octets, offsets, MAX_NESTING)
     return fine & (np.diff(offsets) <= MAX_BYTES)
 
 

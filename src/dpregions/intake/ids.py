@@ -26,7 +26,8 @@ from dpregions.errors import Argument, InputError, InputTypeError, InPython, Par
 
 if TYPE_CHECKING:
     import pyarrow
-    from numpy.typing import NDArray
+
+    from dpregions.arrays import Ints, Objects
 
 EACH_ROW = Argument("user_id", "None")
 """The remedy where there are no users: each row is its own."""
@@ -179,7 +180,7 @@ def _float_text(value: float) -> str | None:
 # Ids as numbers of users.
 
 
-def user_numbers(user_id: Any, columns: list[Any] | None, column: Any) -> NDArray[np.int64] | None:
+def user_numbers(user_id: Any, columns: list[Any] | None, column: Any) -> Ints | None:
     """Return each row's user as a number, -1 for none; None where each row is its own.
 
     Parameters
@@ -281,7 +282,7 @@ def _given(user_id: Any) -> Any:
     return ids
 
 
-def _objects(values: Iterable[Any]) -> NDArray[np.object_]:
+def _objects(values: Iterable[Any]) -> Objects:
     """Return values as an array of objects, whatever they are."""
     items = list(values)
     array = np.empty(len(items), dtype=object)
@@ -290,7 +291,7 @@ def _objects(values: Iterable[Any]) -> NDArray[np.object_]:
     return array
 
 
-def _joint_codes(codes: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+def _joint_codes(codes: list[Ints]) -> Ints:
     """Return one number for each distinct row of several ids, -1 where one is missing."""
     joint = codes[0]
     for more in codes[1:]:
@@ -301,7 +302,7 @@ def _joint_codes(codes: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     return joint
 
 
-def _codes(ids: Any, given: Argument) -> NDArray[np.int64]:
+def _codes(ids: Any, given: Argument) -> Ints:
     """Return a column's ids as numbers, equal for equal ids, -1 for none."""
     import pandas as pd
     import pyarrow as pa
@@ -337,7 +338,7 @@ def _no_ids(given: Argument, kind: object) -> InputTypeError:
     )
 
 
-def _arrow_codes(column: Any, given: Argument) -> NDArray[np.int64]:
+def _arrow_codes(column: Any, given: Argument) -> Ints:
     """Return the ids of an Arrow column as numbers, chunk by chunk: nothing is put together."""
     import pyarrow as pa
 
@@ -404,7 +405,7 @@ def _refuse_arrow(kind: Any, given: Argument) -> None:
         raise _no_ids(given, stored)
 
 
-def _object_codes(values: NDArray[np.object_]) -> NDArray[np.int64]:
+def _object_codes(values: Objects) -> Ints:
     """Return ids that are Python's objects as numbers, each looked at by itself."""
     # Not by pandas: it takes some texts with NUL or surrogates for one.
     numbers: dict[Hashable, int] = {}
@@ -440,12 +441,12 @@ def _key(value: Any) -> Hashable:
     if isinstance(value, bool):
         return ("truth", value)
     if isinstance(value, Rational | float | Decimal):
-        number = None if _is_nan(value) else _number_key(value)
+        number = None if value != value else _number_key(value)
         return None if number is None else ("number", number)
     if isinstance(value, bytearray | memoryview):
         return bytes(value) or None
     if isinstance(value, _TIMES):
-        return _time_key(value)
+        return None if value != value else ("time", value)  # NaT, which pandas counts among times
     if isinstance(value, tuple):
         parts = tuple(None if isinstance(part, tuple) else _key(part) for part in value)
         return ("several", parts) if parts and None not in parts else None
@@ -478,13 +479,3 @@ def _number_key(value: Rational | float | Decimal) -> Hashable:
     if isinstance(value, Rational) or math.isfinite(value):
         return Fraction(value)
     return float(value)
-
-
-def _is_nan(value: Any) -> bool:
-    return value.is_nan() if isinstance(value, Decimal) else value != value
-
-
-def _time_key(value: Any) -> Hashable:
-    if value != value:  # NaT, which pandas counts among times
-        return None
-    return ("time", value)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyproj import CRS
 
     from dpregions.choices import Unit
-    from dpregions.geometry.grid import Grid
+    from dpregions.geometry.domain import Domain
     from dpregions.geometry.outlines import Bound
 
 BATCH = 1 << 15
@@ -105,7 +105,7 @@ def read_unit(regions: Any, user_id: Any, unit: Unit | None) -> tuple[Any, Any, 
 
 def read_outlines(
     regions: Any,
-    grid: Grid,
+    grid: Domain,
     bound: Bound | None,
     *,
     user_id: Any = None,
@@ -144,7 +144,7 @@ def read_outlines(
 
 
 def geometry_batches(
-    source: RegionSource, grid: Grid, bound: Bound | None, batch: int | None = None
+    source: RegionSource, grid: Domain, bound: Bound | None, batch: int | None = None
 ) -> Iterator[NDArray[np.object_]]:
     """Yield the geometries that count, at most `batch` at a time, one per user."""
     size = batch or BATCH
@@ -158,22 +158,20 @@ def geometry_batches(
 
 
 def outlines_of(
-    geometries: NDArray[np.object_], crs: CRS | None, grid: Grid, bound: Bound | None
+    geometries: NDArray[np.object_], crs: CRS | None, grid: Domain, bound: Bound | None
 ) -> Outlines:
     """Return the bounded integer outlines of geometries, empty where there is no contribution."""
-    coords, owner = coordinates(geometries)
-    starts = np.zeros(len(geometries) + 1, np.int64)
-    np.cumsum(np.bincount(owner, minlength=len(geometries)), out=starts[1:])
+    coords, starts = coordinates(geometries)
     if crs is not None and grid.crs is not None:
         coords = reproject(coords, crs, grid.crs)
-    return Outlines.of(coords, starts, grid, bound)
+    return grid.outlines(coords, starts, bound)
 
 
 def _one_row_a_user(
     table: RegionTable,
     user: NDArray[np.int64],
     crs: CRS | None,
-    grid: Grid,
+    grid: Domain,
     bound: Bound | None,
     batch: int,
 ) -> NDArray[np.int64]:

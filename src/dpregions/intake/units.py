@@ -8,15 +8,12 @@ an error.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpregions.choices import Unit
 from dpregions.errors import Argument, InputError, PrivacyError
 from dpregions.intake.ids import EACH_ROW, IdColumns, one_column
 from dpregions.privacy.budget import PrivacyUnit
-
-if TYPE_CHECKING:
-    from dpregions.choices import Unit
 
 UNIT_ATTRIBUTE = "dpregions_unit"
 """Key, in a frame's `attrs` and in a file's metadata, of what one of its regions stands for."""

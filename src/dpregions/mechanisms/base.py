@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 import numpy as np
 
 from dpregions.errors import InputError, PrivacyError
-from dpregions.geometry.doubled import SignedTable
 
 if TYPE_CHECKING:
     import geopandas
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
     from dpregions.choices import Neighbours
     from dpregions.geometry.cells import Selection
-    from dpregions.geometry.grid import Grid
+    from dpregions.geometry.domain import Domain
     from dpregions.geometry.outlines import Bound, Outlines
     from dpregions.privacy.budget import Budget
     from dpregions.privacy.noise import NoiseSource
@@ -69,11 +68,13 @@ class Mechanism(Protocol):
     name: ClassVar[str]
     """The word for it: in `release`, on the command line, in a file."""
 
-    def prepare(self, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours) -> Prepared:
+    def prepare(
+        self, grid: Domain, bound: Bound, budget: Budget, neighbours: Neighbours
+    ) -> Prepared:
         """Settle what public values decide; refuse what cannot work.
 
-        A region spans at most `bound.k` cells in each direction. Under replace-one two regions
-        differ between neighbours: `PrivacyUnit(neighbours).sensitivity_factor`.
+        A region touches at most ``grid.most_touched(bound)`` components. Under replace-one two
+        regions differ between neighbours: `PrivacyUnit(neighbours).sensitivity_factor`.
         """
 
     @classmethod
@@ -133,12 +134,16 @@ class Outcome(ABC):
     counts : numpy.ndarray
         Whole numbers >= 0 for every face, edge and vertex (read only).
     signed : numpy.ndarray or None
-        The signed estimate of every component (read only); None where it was left out.
+        The signed estimate of every component (read only); None where it was left out, or where
+        `estimates` makes it.
     spending : tuple
         What was measured and with which share of epsilon; they sum to it exactly.
     """
 
-    grid: Grid
+    answers_shapes: ClassVar[bool] = False
+    """Whether queries may be answered as drawn; else they are about the cells they touch."""
+
+    grid: Domain
     counts: NDArray[np.int64]
     signed: NDArray[Any] | None
     spending: tuple[tuple[str, Budget], ...]
@@ -150,9 +155,9 @@ class Outcome(ABC):
             array = np.array(getattr(self, name))
             if name == "counts" and (array.dtype.kind not in "iu" or (array < 0).any()):
                 raise InputError("counts must be whole numbers of 0 or more")
-            if array.shape != self.grid.doubled_shape:
+            if array.shape != self.grid.counts_shape:
                 raise InputError(
-                    f"{name} must have shape {self.grid.doubled_shape} on {self.grid!r}, "
+                    f"{name} must have shape {self.grid.counts_shape} on {self.grid!r}, "
                     f"got {array.shape}"
                 )
             array.flags.writeable = False
@@ -162,6 +167,18 @@ class Outcome(ABC):
         """Pickle and copy through the constructor: arrays come back checked and read only."""
         given = {part.name: getattr(self, part.name) for part in fields(self)}
         return partial(type(self), **given), ()
+
+    @property
+    def is_covert(self) -> bool:
+        """Whether it was published without its signed part."""
+        return self.signed is None
+
+    def estimates(self) -> NDArray[Any] | None:
+        """Return the signed estimate of every component; None in a covert outcome.
+
+        An outcome whose `signed` follows from its other parts may make it here, when it is asked.
+        """
+        return self.signed
 
     def covert(self) -> Self:
         """Return the outcome without its signed part: no estimates and no intervals."""
@@ -175,16 +192,21 @@ class Outcome(ABC):
         """Return the signed estimate of each selected query."""
         return selection.sums(self.signed_table)
 
-    @cached_property
-    def count_table(self) -> SignedTable:
-        """The sums of `counts` over rectangles."""
-        return SignedTable(self.counts)
+    def estimate_of(self, cells: tuple[int, int, int, int]) -> Any:
+        """Return the same of one rectangle of cells, without the cost of arrays."""
+        return self.signed_table.rectangle(*cells)
 
     @cached_property
-    def signed_table(self) -> SignedTable:
-        """The sums of `signed` over rectangles; of an outcome that has them."""
-        assert self.signed is not None
-        return SignedTable(self.signed)
+    def count_table(self) -> Any:
+        """The counts, ready to be summed over queries."""
+        return self.grid.table(self.counts)
+
+    @cached_property
+    def signed_table(self) -> Any:
+        """The same of `estimates`; of an outcome that has them."""
+        estimates = self.estimates()
+        assert estimates is not None
+        return self.grid.table(estimates)
 
     def bounds(self, selection: Selection, confidence: float) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the ends of an interval for each selected query: true counts are never negative.
@@ -193,6 +215,12 @@ class Outcome(ABC):
         """
         middle, width = self.estimate(selection), self.half_widths(selection, confidence)
         return np.maximum(middle - width, 0), np.maximum(middle + width, 0)
+
+    def bounds_of(
+        self, cells: tuple[int, int, int, int], confidence: float
+    ) -> tuple[float, float] | None:
+        """Return what `bounds` does, of one rectangle of cells; None: there is no short cut."""
+        return None
 
     @abstractmethod
     def half_widths(self, selection: Selection, confidence: float) -> NDArray[Any]:
@@ -205,6 +233,13 @@ class Outcome(ABC):
     def to_regions(self) -> geopandas.GeoDataFrame:
         """Return the synthetic regions that `counts` are the exact histogram of."""
         raise PrivacyError("this release is not known to be the histogram of any set of regions")
+
+    def on(self, grid: Domain) -> Outcome:
+        """Return what this outcome says of another domain."""
+        raise PrivacyError(
+            "this release is not known to be the histogram of any set of regions, so it can be "
+            "asked on its own cells alone"
+        )
 
     def options(self) -> dict[str, Any]:
         """Return the mechanism's options and what it chose, as JSON's values."""

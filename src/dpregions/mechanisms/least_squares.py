@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+    from dpregions.arrays import Floats, Ints
 
 
 def gathered(
     sizes: Sequence[int],
-    parents: Sequence[NDArray[np.int64]],
+    parents: Sequence[Ints],
     values: Sequence[Floats | None],
     variances: Sequence[float],
 ) -> tuple[list[Floats], list[Floats]]:
@@ -32,8 +30,8 @@ def gathered(
     spread = [np.full(size, np.inf) for size in sizes]
     for level in range(len(sizes) - 1, -1, -1):
         if level < len(sizes) - 1:
-            best[level] = _sums(parents[level], best[level + 1], sizes[level])
-            spread[level] = _sums(parents[level], spread[level + 1], sizes[level])
+            best[level] = sums(parents[level], best[level + 1], sizes[level])
+            spread[level] = sums(parents[level], spread[level + 1], sizes[level])
         direct, own = values[level], variances[level]
         if direct is not None:
             # The weight of what comes from below; 0 where that was not measured.
@@ -43,14 +41,14 @@ def gathered(
     return best, spread
 
 
-def settled(fit: Floats, up: NDArray[np.int64], best: Floats, spread: Floats) -> Floats:
+def settled(fit: Floats, up: Ints, best: Floats, spread: Floats) -> Floats:
     """Return a level's fit below its parents' fit: what is missing goes where least is known."""
-    missing = fit - _sums(up, best, len(fit))
-    return best + spread * (missing / _sums(up, spread, len(fit)))[up]
+    missing = fit - sums(up, best, len(fit))
+    return best + spread * (missing / sums(up, spread, len(fit)))[up]
 
 
 def tree_fit(
-    parents: Sequence[NDArray[np.int64]], values: Sequence[Floats], variances: Sequence[float]
+    parents: Sequence[Ints], values: Sequence[Floats], variances: Sequence[float]
 ) -> list[Floats]:
     """Return the fit of every level, where all were measured."""
     best, spread = gathered([len(level) for level in values], parents, values, variances)
@@ -60,6 +58,6 @@ def tree_fit(
     return fit
 
 
-def _sums(part: NDArray[np.int64], values: Floats, n: int) -> Floats:
+def sums(part: Ints, values: Floats, n: int) -> Floats:
     """Return the sum of the values in each of n parts."""
     return np.bincount(part, values, minlength=n).astype(np.float64, copy=False)

@@ -7,7 +7,7 @@ answer off the curve. Public parameters in, public advice out: it never sees dat
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -15,22 +15,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpregions.lengths import shown_length, shown_percent
-from dpregions.planning.rehearsal import rehearse
+from dpregions.planning.rehearsal import part_of, rehearse
 from dpregions.privacy.budget import Budget
 
 if TYPE_CHECKING:
     from dpregions.choices import Neighbours
     from dpregions.geometry.grid import Grid
     from dpregions.planning.arguments import Query
-    from dpregions.planning.rehearsal import Outcome, Trial
+    from dpregions.planning.rehearsal import Outcome, Progress, Trial
 
 STEP = 1.5
 """Epsilons are rehearsed this close, as a ratio, where one that meets the target is sought."""
 
 EVERY_QUERY = "all"
 """The query of a recommendation that holds for all sizes asked about."""
-
-Progress = Callable[[float], None] | None
 
 
 @dataclass(frozen=True)
@@ -98,13 +96,6 @@ class Asked:
             progress=progress,
         )
         return {trial._replace(grid=trial.grid + first): out for trial, out in found.items()}
-
-
-def part_of(progress: Progress, start: float, end: float) -> Progress:
-    """Return a progress that fills a stretch of another."""
-    if progress is None:
-        return None
-    return lambda done: progress(start + done * (end - start))
 
 
 def with_finer_epsilons(

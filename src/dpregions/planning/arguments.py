@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dpregions.crs import projected_crs
 from dpregions.errors import Argument, GridError, InputError, InputTypeError
 from dpregions.geometry.grid import Grid
 from dpregions.geometry.rectangles import Rectangles
@@ -41,7 +42,7 @@ def square_grids(side: float | str, cell_sizes: Iterable[float | str]) -> list[G
     >>> [grid.shape for grid in square_grids("20km", ["1km", "2km"])]
     [(20, 20), (10, 10)]
     """
-    crs = _metric()
+    crs = projected_crs(32631)  # errors do not depend on where the area is
     length = positive_length(side, name="side", crs=crs)
     grids = []
     for size in cell_sizes:
@@ -56,19 +57,12 @@ def square_grids(side: float | str, cell_sizes: Iterable[float | str]) -> list[G
     return grids
 
 
-def _metric() -> Any:
-    """Return a projected CRS in metres; errors do not depend on where the area is."""
-    from dpregions.crs import projected_crs
-
-    return projected_crs(32631)
-
-
 @dataclass(frozen=True)
 class Query:
     """A size of query: the side of a square, or a share of the area."""
 
     label: str
-    side: str | float | None = None
+    side: Any = None
     share: float | None = None
 
     def cells(self, grid: Grid) -> tuple[int, int] | None:
@@ -77,20 +71,17 @@ class Query:
         A square is enlarged to whole cells, as every query is. A share is the near-square
         rectangle nearest it, as in the studies.
         """
-        if self.side is not None:
-            n = grid.in_cells(self.side)
-            return None if n < 1 else (math.ceil(n), math.ceil(n))
-        assert self.share is not None
-        if self.share * grid.n_rows * grid.n_cols * SAME_SIZE < 1:
-            return None
-        return Rectangles(*grid.shape).shape_of(self.share)
+        if self.share is not None:
+            shown = self.asked_cells(grid) * SAME_SIZE >= 1
+            return Rectangles(*grid.shape).shape_of(self.share) if shown else None
+        n = grid.in_cells(self.side)
+        return None if n < 1 else (math.ceil(n), math.ceil(n))
 
     def asked_cells(self, grid: Grid) -> float:
         """Return the area asked about, in cells."""
-        if self.side is not None:
-            return float(grid.in_cells(self.side)) ** 2
-        assert self.share is not None
-        return self.share * grid.n_rows * grid.n_cols
+        if self.share is not None:
+            return self.share * grid.n_rows * grid.n_cols
+        return float(grid.in_cells(self.side)) ** 2
 
     def fits(self, grid: Grid) -> bool:
         """Tell whether whole cells answer it about as it was asked."""
@@ -169,9 +160,7 @@ def read_epsilons(epsilons: Any) -> list[Budget]:
 
 def read_regions_number(n_regions: Any) -> int:
     """Return about how many regions there are."""
-    number = _number(n_regions)
-    readable = isinstance(number, int | float | np.number) and not isinstance(number, bool)
-    number = float(number) if readable and math.isfinite(number) else 0.0
+    number = _real(_number(n_regions))
     if not 1 <= number <= MOST_REGIONS:
         raise InputError(
             Argument("n_regions"),
@@ -188,8 +177,7 @@ def read_target(target: Any) -> float:
         if isinstance(target, str)
         else _number(target)
     )
-    readable = isinstance(number, int | float | np.number) and not isinstance(number, bool)
-    if not readable or not 0 < number < 1:
+    if not 0 < _real(number) < 1:
         raise InputError(
             Argument("target"),
             f" must lie above 0 % and below 100 %, such as 5% (or 0.05), got {target!r}",
@@ -227,6 +215,12 @@ def _number(value: Any) -> Any:
         return float(value) if isinstance(value, str) else value
     except ValueError:
         return value
+
+
+def _real(value: Any) -> float:
+    """Return a number as a float; 0 for what is none, or not finite."""
+    readable = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return float(value) if readable and math.isfinite(value) else 0.0
 
 
 def _percent(text: str, given: Argument) -> float:

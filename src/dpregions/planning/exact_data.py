@@ -17,12 +17,13 @@ from dpregions.geometry.outlines import Bound
 from dpregions.intake.regions import read_outlines
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike
 
+    from dpregions.arrays import Floats, Ints, Numbers
     from dpregions.choices import Neighbours
     from dpregions.geometry.grid import Grid
     from dpregions.geometry.outlines import Outlines
-    from dpregions.mechanisms.base import Mechanism, Outcome
+    from dpregions.mechanisms.base import Mechanism, Outcome, Prepared
     from dpregions.privacy.budget import Budget
     from dpregions.privacy.noise import NoiseSource
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 class Answering(Protocol):
     """Anything that counts regions in rectangles ``row0, row1, col0, col1`` of cells."""
 
-    def answers(self, rectangles: NDArray[np.int64]) -> NDArray[Any]:
+    def answers(self, rectangles: Ints) -> Numbers:
         """Return one count a rectangle."""
 
 
@@ -43,6 +44,8 @@ class ExactData:
     grid: Grid
     bound: Bound
     outlines: tuple[Outlines, ...]
+    times: int = 1
+    """How many regions each outline stands for, in a made-up city."""
 
     @classmethod
     def of(
@@ -62,10 +65,10 @@ class ExactData:
         whole = SpanCounts(*self.grid.shape)
         for batch in self.outlines:
             whole.add(batch)
-        return whole
+        return whole * self.times
 
     @cached_property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Ints:
         """The exact Euler histogram."""
         return self.counted.histogram()
 
@@ -74,15 +77,19 @@ class ExactData:
     ) -> Outcome:
         """Return what a mechanism publishes of the data with some noise; it counts them once."""
         prepared = mechanism.prepare(self.grid, self.bound, budget, neighbours)
-        if mechanism not in self._tallies:
+        return prepared.publish(self.tally(prepared, mechanism), noise)
+
+    def tally(self, prepared: Prepared, key: Any) -> Any:
+        """Return the data as a mechanism counts them, once for each key."""
+        if key not in self._tallies:
             tally = prepared.tally()
             for batch in self.outlines:
                 tally.add(batch)
-            self._tallies[mechanism] = tally
-        return prepared.publish(self._tallies[mechanism], noise)
+            self._tallies[key] = tally if self.times == 1 else tally * self.times
+        return self._tallies[key]
 
     @cached_property
-    def _tallies(self) -> dict[Mechanism, Any]:
+    def _tallies(self) -> dict[Any, Any]:
         return {}
 
     @cached_property
@@ -96,8 +103,12 @@ class ExactData:
         rows, cols = self.grid.shape
         return int(self.truth.answers(np.array([[0], [rows - 1], [0], [cols - 1]]))[0])
 
+    def errors(self, answers: Numbers, rectangles: Ints) -> Floats:
+        """Return how far answers are off, relative to the exact ones: `relative_errors`."""
+        return relative_errors(answers, self.truth.answers(rectangles), self.n_regions)
+
     @cached_property
-    def boxes(self) -> NDArray[np.int64]:
+    def boxes(self) -> Ints:
         """First and last row, first and last column of each region's cells inside the area."""
         side = min(self.bound.k + 1, max(self.grid.shape))
         places = [batch.footprints(*self.grid.shape, side)[0] for batch in self.outlines]
@@ -105,7 +116,7 @@ class ExactData:
         return np.stack([row, row + height - 1, col, col + width - 1])
 
     @cached_property
-    def points(self) -> NDArray[np.float64]:
+    def points(self) -> Floats:
         """Where each region is that touches the area: y and x of its centroid, in cells from 0.
 
         A centroid outside is moved to the nearest place inside, so that points miss no region.
@@ -119,12 +130,29 @@ class ExactData:
         return np.clip(yx, 0.0, np.nextafter(shape, 0.0)).T
 
     @cached_property
-    def centres(self) -> NDArray[np.int64]:
+    def centres(self) -> Ints:
         """Row and column of the cell that holds each region's point."""
         return np.floor(self.points).astype(np.int64)
 
 
-def centroids(outlines: Outlines) -> NDArray[np.float64]:
+FLOOR = 0.001
+"""Errors are relative to the true answer, or to this share of all regions where that is more."""
+
+
+def relative_errors(answers: ArrayLike, truth: ArrayLike, n_regions: int) -> Floats:
+    """Return how far answers are off, relative to the truth or to a floor of all regions.
+
+    Examples
+    --------
+    >>> relative_errors([110, 2], [100, 0], n_regions=1000).tolist()
+    [0.1, 2.0]
+    """
+    truth = np.asarray(truth, np.float64)
+    scale = np.maximum(truth, max(FLOOR * n_regions, np.finfo(float).tiny))
+    return np.abs(np.asarray(answers, np.float64) - truth) / scale
+
+
+def centroids(outlines: Outlines) -> Floats:
     """Return the centroid of each outline, in lattice steps; of a segment, its middle."""
     sizes = np.diff(outlines.offsets)
     xy, owner = outlines.xy.astype(np.float64), np.repeat(np.arange(len(sizes)), sizes)

@@ -16,15 +16,9 @@ import numpy as np
 
 from dpregions.lengths import shown_area, shown_length, shown_percent
 from dpregions.planning import arguments as given
-from dpregions.planning.advice import (
-    Asked,
-    Recommendation,
-    advise,
-    part_of,
-    with_finer_epsilons,
-)
+from dpregions.planning.advice import Asked, Recommendation, advise, with_finer_epsilons
 from dpregions.planning.arguments import square_grids
-from dpregions.planning.rehearsal import REHEARSED
+from dpregions.planning.rehearsal import REHEARSED, part_of
 from dpregions.privacy.budget import Budget, PrivacyUnit
 
 if TYPE_CHECKING:
@@ -32,11 +26,8 @@ if TYPE_CHECKING:
 
     from dpregions.choices import Neighbours
     from dpregions.geometry.grid import Grid
-    from dpregions.planning.advice import (
-        Progress,
-    )
     from dpregions.planning.arguments import Query
-    from dpregions.planning.rehearsal import Outcome, Trial
+    from dpregions.planning.rehearsal import Outcome, Progress, Trial
     from dpregions.privacy.budget import BudgetLike
 
 __all__ = ["Expectation", "Plan", "Recommendation", "plan", "square_grids"]
@@ -204,8 +195,11 @@ def plan(
 def _rows(
     asked: Asked, sizes: Sequence[Query], outcomes: dict[Trial, Outcome]
 ) -> Iterable[Expectation]:
-    for trial, outcome in sorted(outcomes.items(), key=lambda item: _order(asked, item[0])):
-        grid = asked.grids[trial.grid]
+    def order(trial: Trial) -> tuple[int, int, float]:
+        return asked.methods.index(trial.method), trial.grid, float(trial.budget)
+
+    for trial in sorted(outcomes, key=order):
+        grid, outcome = asked.grids[trial.grid], outcomes[trial]
         for column, query in enumerate(sizes):
             cells = query.cells(grid)
             rows, cols = cells or (0, 0)
@@ -221,10 +215,6 @@ def _rows(
                 *_summary(outcome, column, cells is not None),
                 _note(grid, query, outcome),
             )
-
-
-def _order(asked: Asked, trial: Trial) -> tuple[int, int, float]:
-    return asked.methods.index(trial.method), trial.grid, float(trial.budget)
 
 
 def _summary(outcome: Outcome, column: int, answered: bool) -> tuple[float, float, float, float]:

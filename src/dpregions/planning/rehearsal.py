@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from itertools import count, product
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpregions import synthetic
-from dpregions.choices import Neighbours
 from dpregions.errors import PrivacyError
 from dpregions.geometry.doubled import SignedTable
 from dpregions.geometry.outlines import Bound, Outlines
@@ -26,16 +24,15 @@ from dpregions.geometry.rectangles import Rectangles
 from dpregions.mechanisms.footprint.mechanism import Footprint
 from dpregions.mechanisms.paper.mechanism import Paper
 from dpregions.planning.exact_data import ExactData
-from dpregions.planning.workload import relative_errors
 from dpregions.privacy.noise import scale_for
 from dpregions.privacy.seeded import StudyNoise
 
 if TYPE_CHECKING:
+    from dpregions.arrays import Floats, Ints, Numbers
     from dpregions.choices import Neighbours
-    from dpregions.geometry.doubled import SpanCounts
     from dpregions.geometry.grid import Grid
     from dpregions.mechanisms.footprint.mechanism import PreparedFootprint
-    from dpregions.mechanisms.footprint.tally import FootprintTally
+    from dpregions.mechanisms.footprint.tree.prepared import PreparedTree
     from dpregions.privacy.budget import Budget
 
 REPETITIONS, LEAST_REPETITIONS = 24, 4
@@ -60,44 +57,13 @@ MOST_REGIONS = 200_000
 MOST_COUNTS = 2_000_000
 """Counts of a repetition that are affordable; of a method, more are not rehearsed at all."""
 
+Progress: TypeAlias = Callable[[float], None] | None
+
 _WORK = 1_200_000
 _LEAST_CITIES = 16
 _FIRST_CITY = 7_000_000
 _DRAWS = 4000
 _GOLDEN = (math.sqrt(5) - 1) / 2
-
-
-@dataclass(frozen=True, eq=False)
-class City:
-    """A made-up city on a grid: `times` regions where `data` has one."""
-
-    data: ExactData
-    times: int
-    tallies: dict[str, FootprintTally] = field(default_factory=dict)
-
-    @cached_property
-    def counted(self) -> SpanCounts:
-        """The Euler histogram while it adds up."""
-        return self.data.counted * self.times
-
-    @cached_property
-    def counts(self) -> NDArray[np.int64]:
-        """The Euler histogram."""
-        return self.counted.histogram()
-
-    @cached_property
-    def n_regions(self) -> int:
-        """How many regions touch the area."""
-        return self.times * self.data.n_regions
-
-    def tally(self, prepared: PreparedFootprint) -> FootprintTally:
-        """Return the regions by bucket, counted once for each alphabet."""
-        empty = prepared.tally()
-        if empty.alphabet not in self.tallies:
-            for outlines in self.data.outlines:
-                empty.add(outlines)
-            self.tallies[empty.alphabet] = empty * self.times
-        return self.tallies[empty.alphabet]
 
 
 class Rehearsed(Protocol):
@@ -106,10 +72,10 @@ class Rehearsed(Protocol):
     size: int
     """How many counts a repetition handles."""
 
-    def counts(self, city: City, repetition: int) -> NDArray[Any]:
+    def counts(self, city: ExactData, repetition: int) -> Numbers:
         """Return the counts that would be published of a city, with seeded noise."""
 
-    def total(self, city: City, repetition: int) -> float | None:
+    def total(self, city: ExactData, repetition: int) -> float | None:
         """Return the answer to the whole area where its law is known, spread over that law.
 
         One draw of noise a repetition decides it, if it is left to chance: its median error
@@ -135,13 +101,13 @@ class RehearsedFootprint:
         chosen = [prepared.strategy(n_regions * INSIDE + float(off)) for off in offs]
         made = {strategy: _Fixed(prepared.with_strategy(strategy)) for strategy in set(chosen)}
         self.variants = [made[strategy] for strategy in chosen]
-        self.size = max(fixed.size for fixed in self.variants)
+        self.size = max(fixed.prepared.n_buckets for fixed in self.variants)
 
-    def counts(self, city: City, repetition: int) -> NDArray[Any]:
+    def counts(self, city: ExactData, repetition: int) -> Numbers:
         """Return the counts of the bodies that would be published."""
         return self._variant(repetition).counts(city, StudyNoise(repetition))
 
-    def total(self, city: City, repetition: int) -> float:
+    def total(self, city: ExactData, repetition: int) -> float:
         """Return a total from the law of the fit's."""
         place = ((repetition + 0.5) * _GOLDEN) % 1.0
         off = float(np.rint(self._variant(repetition).offs[int(place * _DRAWS)]))
@@ -151,23 +117,22 @@ class RehearsedFootprint:
         return self.variants[repetition % len(self.variants)]
 
 
+@dataclass(frozen=True, eq=False)
 class _Fixed:
     """The footprint mechanism with what it measures fixed."""
 
-    def __init__(self, prepared: PreparedFootprint) -> None:
-        self.prepared = prepared
-        self.size = prepared.n_buckets
+    prepared: PreparedFootprint | PreparedTree
 
-    def counts(self, city: City, noise: StudyNoise) -> NDArray[Any]:
+    def counts(self, city: ExactData, noise: StudyNoise) -> Numbers:
         """Return the counts of the bodies that would be published."""
-        tally = city.tally(self.prepared)
+        tally = city.tally(self.prepared, self.prepared.tally().alphabet)
         if city.n_regions <= MANY_BODIES:
             return self.prepared.publish(tally, noise).counts
         # Of so many regions bodies would be made one by one, to round off less than one each.
         return self.prepared.expected_counts(tally, noise)
 
     @cached_property
-    def offs(self) -> NDArray[np.float64]:
+    def offs(self) -> Floats:
         """Draws of how far the fitted total is off, either way, sorted.
 
         Its own draw and the sum of all below it, weighted by their variances.
@@ -194,11 +159,11 @@ class RehearsedPaper:
             )
         self.prepared = Paper().prepare(grid, bound, budget, neighbours)
 
-    def counts(self, city: City, repetition: int) -> NDArray[Any]:
+    def counts(self, city: ExactData, repetition: int) -> Numbers:
         """Return Round's counts."""
         return self.prepared.publish(city.counted, StudyNoise(repetition)).counts
 
-    def total(self, city: City, repetition: int) -> None:
+    def total(self, city: ExactData, repetition: int) -> None:
         """Return nothing: what the fit adds to a sum of draws has no simple law."""
 
 
@@ -212,8 +177,8 @@ REHEARSED: Mapping[str, Callable[..., Rehearsed]] = {
 class Layout:
     """Where a made-up city's regions are, before it is stretched to an area."""
 
-    home: NDArray[np.float64]
-    around: NDArray[np.float64]
+    home: Floats
+    around: Floats
     times: int
 
     @classmethod
@@ -222,7 +187,7 @@ class Layout:
         times = -(-n_regions // MOST_REGIONS)
         return cls(*synthetic.homes_and_roaming(max(n_regions // times, 1), seed=seed), times)
 
-    def on(self, grid: Grid, max_diameter: float | str) -> City:
+    def on(self, grid: Grid, max_diameter: float | str) -> ExactData:
         """Return the city stretched to a grid's area, its regions to a bound.
 
         Outlines are made as intake makes them: hulls in integers, longer ones shrunk.
@@ -235,7 +200,7 @@ class Layout:
         places = home[:, None, :] + around
         starts = np.arange(len(places) + 1) * places.shape[1]
         outlines = Outlines.of(places.reshape(-1, 2), starts, grid, bound)
-        return City(ExactData(grid, bound, (outlines,)), self.times)
+        return ExactData(grid, bound, (outlines,), self.times)
 
 
 class Trial(NamedTuple):
@@ -246,7 +211,7 @@ class Trial(NamedTuple):
     budget: Budget
 
 
-Outcome = NDArray[np.float64] | str
+Outcome: TypeAlias = "Floats | str"
 """Errors, a row a repetition and a column a query size; or why the method refuses."""
 
 
@@ -259,7 +224,7 @@ def rehearse(
     budgets: Sequence[Budget],
     methods: Sequence[str],
     neighbours: Neighbours,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
 ) -> dict[Trial, Outcome]:
     """Run methods on made-up cities and return how far their answers are off.
 
@@ -283,7 +248,8 @@ def rehearse(
         For each trial the median relative error over placements, by repetition and size.
     """
     trials = [Trial(*t) for t in product(range(len(grids)), methods, budgets)]
-    report = _Progress(progress, len(trials))
+    # Repetitions are not known before the preparations: those count for a fifth.
+    prepared = _steps(part_of(progress, 0.0, 0.2), len(trials))
     bounds = [Bound.of(grid, max_diameter, "shrink") for grid in grids]
     ready: dict[Trial, Rehearsed] = {}
     found: dict[Trial, Outcome] = {}
@@ -293,10 +259,10 @@ def rehearse(
             ready[trial] = REHEARSED[trial.method](*public)
         except PrivacyError as error:
             found[trial] = str(error)
-        report.step()
-    errors: dict[Trial, list[NDArray[np.float64]]] = {trial: [] for trial in ready}
+        prepared()
+    errors: dict[Trial, list[Floats]] = {trial: [] for trial in ready}
     times = {trial: _repetitions(ready[trial], n_regions) for trial in ready}
-    report.expect(sum(times.values()))
+    repeated = _steps(part_of(progress, 0.2, 1.0), sum(times.values()))
     for repetition in range(max(times.values(), default=0)):
         layout = Layout.of(n_regions, _FIRST_CITY + repetition)
         for g, grid in enumerate(grids):
@@ -309,7 +275,7 @@ def rehearse(
             asked = [on.placed(*size, PLACEMENTS, rng, turned=True) for size in sizes[g]]
             for trial in now:
                 errors[trial].append(_errors(ready[trial], city, repetition, asked))
-                report.step()
+                repeated()
     return found | {trial: np.array(rows) for trial, rows in errors.items()}
 
 
@@ -320,37 +286,28 @@ def _repetitions(rehearsed: Rehearsed, n_regions: int) -> int:
     return min(of_grid, of_city, REPETITIONS)
 
 
-def _errors(
-    rehearsed: Rehearsed, city: City, repetition: int, asked: list[NDArray[np.int64]]
-) -> NDArray[np.float64]:
+def _errors(rehearsed: Rehearsed, city: ExactData, repetition: int, asked: list[Ints]) -> Floats:
     """Return the median relative error of each size of query."""
-    released, truth = SignedTable(rehearsed.counts(city, repetition)), SignedTable(city.counts)
+    released = SignedTable(rehearsed.counts(city, repetition))
     total = rehearsed.total(city, repetition)
-    whole = np.array([0, city.data.grid.n_rows - 1, 0, city.data.grid.n_cols - 1])
+    whole = np.array([0, city.grid.n_rows - 1, 0, city.grid.n_cols - 1])
     medians = []
     for queries in asked:
         answers = released.answers(queries)
         if total is not None and (queries[:, 0] == whole).all():
             answers = np.full(len(answers), total)
-        errors = relative_errors(answers, truth.answers(queries), city.n_regions)
-        medians.append(np.median(errors))
+        medians.append(np.median(city.errors(answers, queries)))
     return np.array(medians)
 
 
-class _Progress:
-    """The share done, of preparations and repetitions together."""
+def part_of(progress: Progress, start: float, end: float) -> Progress:
+    """Return a progress that fills a stretch of another."""
+    if progress is None:
+        return None
+    return lambda done: progress(start + done * (end - start))
 
-    def __init__(self, tell: Callable[[float], None] | None, prepare: int) -> None:
-        self._tell = tell
-        self._done, self._all, self._prepare = 0, prepare, prepare
 
-    def expect(self, repetitions: int) -> None:
-        self._all = self._prepare + repetitions
-
-    def step(self) -> None:
-        self._done += 1
-        if self._tell is not None:
-            # Repetitions are not known before the preparations: those count for a fifth.
-            ready = min(self._done, self._prepare) / self._prepare
-            rest = max(self._done - self._prepare, 0) / max(self._all - self._prepare, 1)
-            self._tell(0.2 * ready + 0.8 * rest)
+def _steps(progress: Progress, n: int) -> Callable[[], None]:
+    """Return what to call after each of n steps."""
+    done = count(1)
+    return lambda: None if progress is None else progress(next(done) / n)

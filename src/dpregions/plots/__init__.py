@@ -34,9 +34,13 @@ def need_plot(path: Path | None = None) -> None:
 
 
 def blank_figure(**options: Any) -> Figure:
-    """Return a figure to draw on; where matplotlib is absent, say how to get it."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot") from None
+    """Return a figure to draw on; where the extra `plot` is absent, say how to get it."""
+    need_plot()
+    from matplotlib.figure import Figure
+
     return Figure(**options)
+
+
+def write(axes: Any, text: str, at: Any, offset: tuple[int, int], **style: Any) -> None:
+    """Write a small text beside a place, so many points from it."""
+    axes.annotate(text, at, offset, textcoords="offset points", size=8.5, **style)

@@ -27,8 +27,8 @@ def draw_story(
 ) -> None:
     """Save a picture of the regions, the published counts, and answers beside the truth."""
     figure = blank_figure(figsize=(13.5, 4.9), layout="compressed")
-    grid = release.grid
-    extent = (grid.xmin, grid.xmax, grid.ymin, grid.ymax)
+    xmin, ymin, xmax, ymax = release.grid.bounds
+    extent = (xmin, xmax, ymin, ymax)
     left, middle, right = figure.subplots(1, 3, width_ratios=[1, 1, 1])
     regions.plot(ax=left, facecolor=_REGION, edgecolor=_REGION, alpha=0.16, linewidth=0.4)
     left.set_title("Secret: regions, one a user (synthetic)")

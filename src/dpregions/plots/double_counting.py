@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dpregions.geometry.grid import Grid
 from dpregions.plots import blank_figure
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import geopandas
 
     from dpregions.euler import EulerHistogram
+    from dpregions.geometry.grid import Grid
 
 _INK, _REGION, _QUERY = "#22303c", "#2a7f9e", "#d1495b"
 
@@ -40,7 +42,7 @@ def draw_double_counting(
     figure = blank_figure(figsize=(13.5, 4.9), layout="constrained")
     from matplotlib.patches import Rectangle
 
-    grid = hist.grid
+    grid = Grid.needed(hist.grid, "this picture")
     row0, row1, col0, col1 = grid.cell_range(*query)
     cells = hist.faces[row0 : row1 + 1, col0 : col1 + 1]
     left, middle, right = figure.subplots(1, 3, width_ratios=[1, 1.12, 0.62])
@@ -52,7 +54,7 @@ def draw_double_counting(
     figure.colorbar(image, ax=middle, shrink=0.8, label="regions touching the cell")
     middle.set_title("Faces of the Euler histogram")
     for axes in (left, middle):
-        _frame(axes, hist)
+        _frame(axes, grid)
         width, height = query[2] - query[0], query[3] - query[1]
         axes.add_patch(
             Rectangle(query[:2], width, height, fill=False, edgecolor=_QUERY, linewidth=2.2)
@@ -68,8 +70,7 @@ def draw_double_counting(
     figure.savefig(path, dpi=110)
 
 
-def _frame(axes: Any, hist: EulerHistogram) -> None:
-    grid = hist.grid
+def _frame(axes: Any, grid: Grid) -> None:
     xs = [grid.xmin + i * grid.cell_size for i in range(grid.n_cols + 1)]
     ys = [grid.ymin + i * grid.cell_size for i in range(grid.n_rows + 1)]
     axes.vlines(xs, grid.ymin, grid.ymax, color=_INK, linewidth=0.25, alpha=0.5)

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.errors import InputError
-from dpregions.plots import blank_figure, need_plot
+from dpregions.plots import blank_figure, write
 
 if TYPE_CHECKING:
     import geopandas
     import pandas as pd
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from dpregions.arrays import Floats
+
     Window = tuple[float, float, float]  # centre and half the side
 
 _INK, _FIX, _NEAR, _MODE, _HULL = "#22303c", "#5b6b79", "#2a7f9e", "#d1495b", "#edae49"
@@ -49,12 +49,13 @@ def plot_extraction(
     matplotlib.figure.Figure
         To be saved with its `savefig`. Shows each fix: not private.
     """
+    import shapely
+
     from dpregions.crs import read_crs
     from dpregions.extraction.density import nearest_the_mode
     from dpregions.extraction.fixes import regions_from_fixes
     from dpregions.lengths import positive_length
 
-    need_plot()
     figure = blank_figure(figsize=(13.6, 3.95), layout="constrained")
     alone = fixes.assign(**{_USER: 0})
     found = regions_from_fixes(
@@ -74,7 +75,7 @@ def plot_extraction(
     _draw_fixes(panels[0], place)
     _draw_density(panels[1], place, far, near)
     _draw_nearest(panels[2], place, nearest, radius * kilometres, k)
-    hull = (_outline(found.geometry.iloc[0]) - centre) * kilometres
+    hull = (shapely.get_coordinates(found.geometry.iloc[0]) - centre) * kilometres
     _draw_hull(panels[3], place, nearest, hull, radius * kilometres)
     for axes, window in zip(panels, (far, far, near, near), strict=True):
         _frame(axes, window)
@@ -91,12 +92,6 @@ def _projected(fixes: Any, crs: Any, lon: str, lat: str) -> Floats:
     there = fixes.geometry.to_crs(crs)
     xy = np.column_stack([there.x, there.y])
     return xy[np.isfinite(xy).all(axis=1)]
-
-
-def _outline(region: Any) -> Floats:
-    import shapely
-
-    return shapely.get_coordinates(region)
 
 
 def _draw_fixes(axes: Any, place: Floats) -> None:
@@ -122,15 +117,7 @@ def _draw_density(axes: Any, place: Floats, far: Window, near: Window) -> None:
     _draw_mode(axes)
     side = 2 * near[2]
     axes.add_patch(Rectangle((-near[2], -near[2]), side, side, fill=False, lw=1, color=_MODE))
-    axes.annotate(
-        "panels 3 and 4",
-        (-near[2], -near[2]),
-        (0, -4),
-        textcoords="offset points",
-        va="top",
-        size=8.5,
-        color=_MODE,
-    )
+    write(axes, "panels 3 and 4", (-near[2], -near[2]), (0, -4), va="top", color=_MODE)
 
 
 def _draw_mode(axes: Any) -> None:
@@ -150,17 +137,9 @@ def _draw_nearest(axes: Any, place: Floats, nearest: Floats, radius: float, k: i
     axes.scatter(*nearest[~inside].T, s=17, facecolor="white", edgecolor=_NEAR, linewidth=0.9)
     _circle(axes, radius)
     _draw_mode(axes)
-    axes.annotate(
-        "farther than B/2: let go",
-        (0, -radius),
-        (0, -5),
-        textcoords="offset points",
-        ha="center",
-        va="top",
-        size=8.5,
-        color=_INK,
-        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
-    )
+    behind = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
+    style = {"ha": "center", "va": "top", "color": _INK, "bbox": behind}
+    write(axes, "farther than B/2: let go", (0, -radius), (0, -5), **style)
     axes.set_title(f"3  The k = {k} fixes nearest it")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpregions.atomic_files import replacing
 from dpregions.lengths import shown_percent
-from dpregions.plots import need_plot
+from dpregions.plots import blank_figure, need_plot, write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,6 @@ def draw_plan(plan: Plan, path: Path) -> None:
         The picture to write, PNG, SVG or PDF by its suffix.
     """
     need_plot(path)
-    from matplotlib.figure import Figure
 
     queries = list(dict.fromkeys(row.query for row in plan.rows))
     cells = sorted({row.cell_size for row in plan.rows})
@@ -46,7 +45,7 @@ def draw_plan(plan: Plan, path: Path) -> None:
     n_cols = min(len(queries), _COLUMNS)
     n_rows = -(-len(queries) // n_cols)
     size = (3.5 * n_cols + 1.1, 3.6 * n_rows + 0.9)
-    figure = Figure(figsize=size, layout="constrained")
+    figure = blank_figure(figsize=size, layout="constrained")
     panels = figure.subplots(n_rows, n_cols, sharex=True, sharey=True, squeeze=False)
     for axes, query in zip(panels.flat, queries, strict=False):
         rows = [row for row in shown if row.query == query]
@@ -117,10 +116,8 @@ def _label_ends(axes: Any, ends: list[_End], gap: float) -> None:
     for x, y, text, colour in sorted(ends, key=lambda end: end[1]):
         at = max(math.log10(y), placed[-1] + gap) if placed else math.log10(y)
         placed.append(at)
-        axes.annotate(
-            text, (x, 10**at), xytext=(7, 0), textcoords="offset points", color=colour,
-            fontsize=8.5, va="center", annotation_clip=False,
-        )  # fmt: skip
+        style = {"color": colour, "va": "center", "annotation_clip": False}
+        write(axes, text, (x, 10**at), (7, 0), **style)
 
 
 def _frame(axes: Any, plan: Plan) -> None:
@@ -142,10 +139,8 @@ def _draw_target(panels: Any, target: float, epsilon: float) -> None:
     """Draw the target across all panels, and name it in the first."""
     for axes in panels:
         axes.axhline(target, color=_QUIET, lw=1, ls=":")
-    panels[0].annotate(
-        f"target {shown_percent(target)}", (epsilon, target), xytext=(-4, -10),
-        textcoords="offset points", color=_INK, fontsize=8.5,
-    )  # fmt: skip
+    text = f"target {shown_percent(target)}"
+    write(panels[0], text, (epsilon, target), (-4, -10), color=_INK)
 
 
 def _legend(figure: Any, plan: Plan) -> None:

@@ -115,8 +115,8 @@ class PrivacyUnit:
     unit: Unit = "user"
 
     def __post_init__(self) -> None:
-        refuse_other(self.neighbours, Neighbours, "neighbours")
-        refuse_other(self.unit, Unit, "unit")
+        refuse_other(self.neighbours, Neighbours, "neighbours", PrivacyError)
+        refuse_other(self.unit, Unit, "unit", PrivacyError)
 
     @property
     def sensitivity_factor(self) -> int:

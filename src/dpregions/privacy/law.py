@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from dpregions.errors import Argument, PrivacyError
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from dpregions.arrays import Floats, Ints
 
 SUM_ERROR = 1e-12
 """Bound on the absolute error of every probability computed for a sum."""
@@ -40,14 +41,14 @@ def decay(scale: float) -> float:
     return math.exp(-1 / scale)
 
 
-def pmf(m: ArrayLike, scale: float) -> FloatArray:
+def pmf(m: ArrayLike, scale: float) -> Floats:
     """Return P(Y = m)."""
     a = decay(scale)
     weight = -math.expm1(-1 / scale) / (1 + a)
     return np.asarray(weight * np.exp(-np.abs(np.asarray(m, dtype=np.float64)) / scale))
 
 
-def tail(m: ArrayLike, scale: float) -> FloatArray:
+def tail(m: ArrayLike, scale: float) -> Floats:
     """Return P(|Y| >= m) for whole numbers m: 2 a**m / (1 + a), and 1 for m <= 0."""
     m = np.asarray(m, dtype=np.float64)
     far = 2 * np.exp(-np.maximum(m, 0) / scale) / (1 + decay(scale))
@@ -85,7 +86,7 @@ def _smallest(failure: float, scale: float) -> int:
     return m
 
 
-def sum_tail(m: ArrayLike, n_terms: int, scale: float) -> FloatArray:
+def sum_tail(m: ArrayLike, n_terms: int, scale: float) -> Floats:
     """Return P(|S| >= m), S the sum of `n_terms` independent draws, to within `SUM_ERROR`."""
     m = np.asarray(m, dtype=np.int64)
     law = _SumLaw(np.atleast_1d(_checked_counts(n_terms)), scale)
@@ -96,10 +97,10 @@ def sum_tail(m: ArrayLike, n_terms: int, scale: float) -> FloatArray:
 @overload
 def sum_half_width(n_terms: int, scale: float, confidence: float) -> int: ...
 @overload
-def sum_half_width(n_terms: NDArray[np.integer], scale: float, confidence: float) -> IntArray: ...
+def sum_half_width(n_terms: NDArray[np.integer], scale: float, confidence: float) -> Ints: ...
 def sum_half_width(
     n_terms: int | NDArray[np.integer], scale: float, confidence: float
-) -> int | IntArray:
+) -> int | Ints:
     """Return the smallest m with P(|S| <= m) >= confidence, S the sum of `n_terms` draws.
 
     The answer is on the safe side: a probability within `SUM_ERROR` of the confidence does
@@ -146,14 +147,14 @@ def checked_confidence(confidence: object) -> float:
     return value
 
 
-def _checked_counts(n_terms: ArrayLike) -> IntArray:
+def _checked_counts(n_terms: ArrayLike) -> Ints:
     n = np.asarray(n_terms)
     if n.dtype.kind not in "iu" or (n < 0).any():
         raise PrivacyError("n_terms must be whole numbers, 0 or more.")
     return n.astype(np.int64)
 
 
-def _blocks(n: IntArray, scale: float) -> list[tuple[slice, _SumLaw]]:
+def _blocks(n: Ints, scale: float) -> list[tuple[slice, _SumLaw]]:
     """Cut a rising array of distinct n into slices, each with the law of its sums."""
     # Below 16 terms the number of frequencies changes a lot with n, above hardly at all.
     cuts = np.searchsorted(n, np.arange(1, 17)).tolist()
@@ -177,7 +178,7 @@ class _SumLaw:
     million terms needs some tens of frequencies, although it spreads over millions of values.
     """
 
-    def __init__(self, n: IntArray, scale: float) -> None:
+    def __init__(self, n: Ints, scale: float) -> None:
         a = decay(scale)
         self.n, self.scale = n.astype(np.float64), scale
         # (1-a)**2 / 4a; without it (a underflows) the noise is 0 but for a chance of 1e-300.
@@ -198,7 +199,7 @@ class _SumLaw:
         weight[j > reach[:, None]] = 0.0
         self.weight = 2 * weight / self.period[:, None]
 
-    def inside(self, m: IntArray) -> FloatArray:
+    def inside(self, m: Ints) -> Floats:
         """Return P(|S| <= m), one m for each sum."""
         if self.closed:
             one = 1 - tail(m + 1, self.scale) if not math.isinf(self.spread) else 1.0
@@ -207,7 +208,7 @@ class _SumLaw:
         waves = np.einsum("ij,ij->i", self.weight, np.sin((known + 0.5) * self.t))
         return np.asarray((2 * known[:, 0] + 1) / self.period + waves)
 
-    def half_width(self, failure: float) -> IntArray:
+    def half_width(self, failure: float) -> Ints:
         """Return the smallest m with P(|S| <= m) >= 1 - failure, one for each sum."""
         if self.closed:
             width = 0 if math.isinf(self.spread) else _smallest(failure, self.scale)
@@ -221,7 +222,7 @@ class _SumLaw:
             low, high = np.where(reached, low, middle), np.where(reached, middle, high)
         return np.asarray(high)
 
-    def _chernoff(self, failure: float) -> FloatArray:
+    def _chernoff(self, failure: float) -> Floats:
         """Return a whole number w for each sum with P(|S| >= w) <= failure.
 
         E exp(theta S) = (1 - u)**-n with u = sinh(theta/2)**2 / spread, for any u below 1; the

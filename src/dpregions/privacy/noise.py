@@ -11,17 +11,16 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpregions.arrays import Ints
 from dpregions.errors import Argument, InputTypeError, OverBudgetError, PrivacyError
 from dpregions.lengths import whole_number
 from dpregions.memory import n_workers
 from dpregions.privacy.budget import Budget, BudgetLike
-
-IntArray: TypeAlias = NDArray[np.int64]
 
 # Past the upper end a draw may leave int64 and nothing of any count is left; below the lower
 # end no draw ever differs from 0, so a larger scale costs nothing and keeps floats in range.
@@ -81,8 +80,15 @@ class NoiseSource(Protocol):
     def label(self) -> str:
         """What a release says about its noise."""
 
-    def add(self, values: IntArray, *, epsilon: BudgetLike, sensitivity: int) -> IntArray:
+    def add(self, values: Ints, *, epsilon: BudgetLike, sensitivity: int) -> Ints:
         """Return the values with independent integer Laplace noise on every one of them."""
+
+    def allot(self, budget: Budget) -> NoiseSource:
+        """Return noise for measurements that cost a budget together, though their shares are more.
+
+        They do where parts are disjoint: each region is in few of them. A meter that adds up all
+        shares cannot know that, so whoever takes this accounts for every region himself.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +102,14 @@ class SystemNoise:
         # What cannot be loaded must fail here, before a budget pays for noise.
         import opendp.prelude  # noqa: F401
 
-    def add(self, values: IntArray, *, epsilon: BudgetLike, sensitivity: int) -> IntArray:
+    def add(self, values: Ints, *, epsilon: BudgetLike, sensitivity: int) -> Ints:
         """Return the values with independent integer Laplace noise on every one of them."""
         return add_integer_laplace(values, epsilon=epsilon, sensitivity=sensitivity)
+
+    def allot(self, budget: Budget) -> SystemNoise:
+        """Return itself: it meters nothing."""
+        del budget
+        return self
 
 
 class MeteredNoise:
@@ -108,21 +119,21 @@ class MeteredNoise:
         self, noise: NoiseSource, budget: Budget, debit: Callable[[], str] | None = None
     ) -> None:
         self.entry: str | None = None
+        self.private, self.label = noise.private, noise.label
         self._noise, self._left, self._debit = noise, budget.epsilon, debit
 
-    @property
-    def private(self) -> bool:
-        """Whether what is made with this noise may be published."""
-        return self._noise.private
-
-    @property
-    def label(self) -> str:
-        """What a release says about its noise."""
-        return self._noise.label
-
-    def add(self, values: IntArray, *, epsilon: BudgetLike, sensitivity: int) -> IntArray:
+    def add(self, values: Ints, *, epsilon: BudgetLike, sensitivity: int) -> Ints:
         """Return the values with noise, once it is paid for."""
         share = Budget(epsilon)
+        self._pay(share)
+        return self._noise.add(values, epsilon=share, sensitivity=sensitivity)
+
+    def allot(self, budget: Budget) -> NoiseSource:
+        """Return the noise within, once the budget is paid."""
+        self._pay(budget)
+        return self._noise.allot(budget)
+
+    def _pay(self, share: Budget) -> None:
         if share.epsilon > self._left:
             raise OverBudgetError(
                 f"a draw of noise at epsilon {share} goes beyond the budget: it was not made. "
@@ -131,7 +142,6 @@ class MeteredNoise:
         if self.entry is None and self._debit is not None:
             self.entry = self._debit()
         self._left -= share.epsilon
-        return self._noise.add(values, epsilon=share, sensitivity=sensitivity)
 
 
 def add_integer_laplace(
@@ -141,7 +151,7 @@ def add_integer_laplace(
     sensitivity: int,
     workers: int | None = None,
     chunk: int = _CHUNK,
-) -> IntArray:
+) -> Ints:
     """Return whole numbers with independent integer Laplace noise on every one, epsilon-DP.
 
     Every component is noised, empty ones too: which are empty is itself secret. Each draw has
@@ -202,7 +212,7 @@ def _laplace(budget: Budget, sensitivity: int) -> Callable[[list[int]], list[int
     return lambda values: mechanism(values)
 
 
-def whole_counts(values: ArrayLike) -> IntArray:
+def whole_counts(values: ArrayLike) -> Ints:
     """Return an array of whole numbers as int64; refuse anything that is not whole by type."""
     counts = np.asarray(values)
     if counts.dtype.kind not in "iu" or not np.can_cast(counts.dtype, np.int64):

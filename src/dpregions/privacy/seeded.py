@@ -10,8 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpregions.privacy.budget import BudgetLike
-from dpregions.privacy.noise import IntArray, scale_for, whole_counts
+from dpregions.arrays import Ints
+from dpregions.privacy.budget import Budget, BudgetLike
+from dpregions.privacy.noise import scale_for, whole_counts
 
 
 class StudyNoise:
@@ -37,7 +38,7 @@ class StudyNoise:
     def __repr__(self) -> str:
         return f"StudyNoise(seed={self.seed!r})"
 
-    def add(self, values: IntArray, *, epsilon: BudgetLike, sensitivity: int) -> IntArray:
+    def add(self, values: Ints, *, epsilon: BudgetLike, sensitivity: int) -> Ints:
         """Return the values, each with its own draw of noise added."""
         counts = whole_counts(values)
         # The difference of two geometric draws is discrete Laplace; p = 1 - exp(-1/scale).
@@ -45,3 +46,8 @@ class StudyNoise:
         noise = self._generator.geometric(p, counts.shape)
         noise -= self._generator.geometric(p, counts.shape)
         return counts + noise
+
+    def allot(self, budget: Budget) -> StudyNoise:
+        """Return itself: it meters nothing."""
+        del budget
+        return self

@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpregions.crs import same_crs
 from dpregions.errors import InputError, ReleaseFileError
+from dpregions.geometry.partition import Partition
 from dpregions.mechanisms.base import Columns, Entries, Held
 from dpregions.mechanisms.known import chosen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dpregions.geometry.domain import Domain
     from dpregions.mechanisms.base import Layout, Outcome
     from dpregions.releases.published import Release
     from dpregions.releases.statement import Statement
@@ -33,7 +36,7 @@ class Values:
 
     count: NDArray[np.int64]
     estimate: NDArray[np.float64] | None
-    """None in a covert release."""
+    """None in a covert release, and where it follows from the mechanism's columns."""
     options: Mapping[str, Any]
     """The mechanism's, out of the statement."""
     columns: Columns
@@ -43,12 +46,11 @@ class Values:
 def values_of(release: Release) -> Values:
     """Return a release's values in the file's types."""
     mechanism = chosen(release.method)  # by its name: that is all a file has of it
-    estimate = None
-    if release.signed is not None:
-        estimate = release.signed.ravel().astype(np.float64)
-        if not (estimate == release.signed.ravel()).all():
+    outcome, estimate = release.outcome, None
+    if outcome.signed is not None:
+        estimate = outcome.signed.ravel().astype(np.float64)
+        if not (estimate == outcome.signed.ravel()).all():
             raise InputError(f"an estimate beyond {_EXACT:,} cannot be saved exactly")
-    outcome = release.outcome
     columns = _conformed(outcome.columns(), mechanism.layout(covert=release.covert))
     return Values(outcome.counts.ravel(), estimate, outcome.options(), columns)
 
@@ -70,12 +72,31 @@ def _conformed(columns: Columns, layout: Layout) -> Columns:
 
 def outcome_of(statement: Statement, values: Values) -> Outcome:
     """Return what was published, once the values are such as a release may have."""
-    grid, estimate = statement.grid, values.estimate
-    counts = values.count.reshape(grid.doubled_shape)
+    shape, estimate = statement.rows.counts_shape, values.estimate
+    counts = values.count.reshape(shape)
     if (counts < 0).any() or counts.sum(dtype=np.float64) >= 2**62:
         raise ReleaseFileError("it has counts that are negative or out of range")
     if estimate is not None and not np.isfinite(estimate).all():
         raise ReleaseFileError("it has estimates that are not finite")
-    signed = None if estimate is None else estimate.reshape(grid.doubled_shape)
+    signed = None if estimate is None else estimate.reshape(shape)
     held = Held(statement, counts, signed, values.options, values.columns)
-    return chosen(statement.method).outcome(held)
+    outcome = chosen(statement.method).outcome(held)
+    if outcome.is_covert != statement.covert:
+        raise ReleaseFileError("it lacks the column of estimates")
+    if outcome.grid != statement.rows:
+        raise ReleaseFileError("it has a base, which its method never measures")
+    if statement.base is not None:
+        _refuse_elsewhere(statement.base, statement.grid)
+    return outcome
+
+
+def _refuse_elsewhere(base: Domain, asked: Domain) -> None:
+    """Refuse cells that no release measured on this base is asked on."""
+    if not isinstance(asked, Partition):
+        raise ReleaseFileError("it has a base, but is asked on a grid")
+    one, other = base.crs, asked.crs
+    if one is not other and (one is None or other is None or not same_crs(one, other)):
+        raise ReleaseFileError("its base is in another CRS than its cells")
+    here, there = np.reshape(base.bounds, (2, 2)), np.reshape(asked.bounds, (2, 2))
+    if (there[0] >= here[1]).any() or (there[1] <= here[0]).any():
+        raise ReleaseFileError("its base lies wholly outside its cells")

@@ -1,4 +1,4 @@
-"""How a release looks in Python: as a GeoDataFrame, as a map, as HTML in a notebook.
+"""How a release looks in Python: as a map, as HTML in a notebook.
 
 Shows what was published and nothing else: takes a `Release`, never an exact histogram. The methods
 of `Release` are thin; their work is here, and what it needs is imported when it is asked for.
@@ -16,34 +16,17 @@ import numpy as np
 
 from dpregions.crs import crs_label
 from dpregions.errors import MissingExtraError
-from dpregions.releases.statement import NOT_RECORDED
+from dpregions.geometry.grid import Grid
+from dpregions.releases.statement import NOT_PRIVATE, NOT_RECORDED
 
 if TYPE_CHECKING:
-    import geopandas
     from numpy.typing import NDArray
 
-    from dpregions.choices import Kind
-    from dpregions.geometry.grid import Grid
+    from dpregions.geometry.domain import Domain
     from dpregions.releases.published import Release
 
-KIND_NAMES: dict[Kind, str] = {"faces": "face", "edges": "edge", "vertices": "vertex"}
-"""What one component of each kind is called, in tables and files."""
-
-_WARNING = "NOT PRIVATE: do not publish"
 _MAX_PIXELS = 128
 _RAMP = ("ffffd9", "c7e9b4", "41b6c4", "225ea8", "081d58")  # ColorBrewer's YlGnBu, thinned
-
-
-def components_frame(release: Release, kind: Kind) -> geopandas.GeoDataFrame:
-    """Return the faces, edges or vertices with their published numbers."""
-    frame = release.grid.to_geodataframe(kind)
-    row, col = frame["row"].to_numpy(), frame["col"].to_numpy()
-    frame.insert(0, "kind", KIND_NAMES[kind])
-    frame.insert(1, "sign", 1 - 2 * ((row + col) % 2))
-    frame.insert(4, "count", release.counts[row, col])
-    if release.signed is not None:
-        frame.insert(5, "estimate", release.signed[row, col].astype(np.float64))
-    return frame
 
 
 def draw_map(release: Release, ax: Any, style: dict[str, Any]) -> Any:
@@ -59,30 +42,30 @@ def draw_map(release: Release, ax: Any, style: dict[str, Any]) -> Any:
 
     grid = release.grid
     if ax is None:
-        height = float(np.clip(1.0 + 4.3 * grid.n_rows / grid.n_cols, 2.4, 9))
+        xmin, ymin, xmax, ymax = grid.bounds
+        height = float(np.clip(1.0 + 4.3 * (ymax - ymin) / (xmax - xmin), 2.4, 9))
         _, ax = plt.subplots(figsize=(6.4, height), layout="compressed")
-    extent = (grid.xmin, grid.xmax, grid.ymin, grid.ymax)
-    options = {"cmap": "YlGnBu", "interpolation": "nearest", "vmin": 0} | style
+    options = {"cmap": "YlGnBu", "vmin": 0} | style
     if "norm" in style:
         del options["vmin"]
-    faces = release.counts[::2, ::2]
-    image = ax.imshow(faces, origin="lower", extent=extent, aspect="equal", **options)
+    image = grid.draw(ax, release.counts[grid.kinds == 0], options)
     ax.figure.colorbar(image, ax=ax, label="regions touching the cell")
     _label_axes(ax, grid)
     title = f"ε = {release.budget}, {release.method}, unit {release.unit}"
     if release.private:
         ax.set_title(title)
     else:
-        ax.set_title(f"{_WARNING}\n{title}", color="#b00020", fontweight="bold")
+        ax.set_title(f"{NOT_PRIVATE}\n{title}", color="#b00020", fontweight="bold")
     return ax
 
 
-def _label_axes(ax: Any, grid: Grid) -> None:
+def _label_axes(ax: Any, grid: Domain) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     crs = grid.crs
     unit = "" if crs is None else crs.axis_info[0].unit_name
-    in_km = unit == "metre" and min(grid.xmax - grid.xmin, grid.ymax - grid.ymin) >= 2000
+    xmin, ymin, xmax, ymax = grid.bounds
+    in_km = unit == "metre" and min(xmax - xmin, ymax - ymin) >= 2000
     unit = "km" if in_km else unit
     for axis, name in ((ax.xaxis, "x"), (ax.yaxis, "y")):
         axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
@@ -103,9 +86,9 @@ def release_html(release: Release) -> str:
         "neighbours": release.neighbours,
         "unit": release.unit,
         "max_diameter": f"{release.max_diameter:g}",
-        "grid": f"{grid.n_rows} × {grid.n_cols} cells of {grid.cell_size:g}",
+        "grid": grid.cells_in_words,
         "CRS": "none" if grid.crs is None else crs_label(grid.crs),
-        "estimates": "left out (covert)" if release.signed is None else "yes",
+        "estimates": "left out (covert)" if release.covert else "yes",
         "ledger": release.ledger_entry or NOT_RECORDED,
     }
     rows = "".join(
@@ -113,14 +96,20 @@ def release_html(release: Release) -> str:
         f'<td style="text-align:left">{escape(str(value))}</td></tr>'
         for name, value in facts.items()
     )
-    mark = "" if release.private else f'<p style="color:#b00020"><strong>{_WARNING}</strong></p>'
+    mark = "" if release.private else f'<p style="color:#b00020"><strong>{NOT_PRIVATE}</strong></p>'
     return (
         f"<div><strong>dpregions release</strong>{mark}"
         f'<div style="display:flex;gap:1.5em;align-items:flex-start"><table>{rows}</table>'
-        f"{_thumbnail(release.counts[::2, ::2])}</div>"
+        f"{_picture(release)}</div>"
         f"<details><summary>Privacy statement</summary>"
         f'<pre style="white-space:pre-wrap">{escape(release.describe())}</pre></details></div>'
     )
+
+
+def _picture(release: Release) -> str:
+    """Return the face counts as an image element; nothing where cells are of any shape."""
+    grid = release.grid
+    return _thumbnail(release.counts[::2, ::2]) if isinstance(grid, Grid) else ""
 
 
 def _thumbnail(faces: NDArray[np.int64]) -> str:

@@ -1,16 +1,15 @@
 """The release file: one Parquet file, one row for each component, everything else in its metadata.
 
-Owns the file's columns and its seal, and what `load` accepts. The file holds what the release holds
-and nothing more: all rows are there in a fixed order, so it depends on the secret data only
-through the released values, and the same release always gives the same bytes. Reading trusts
-nothing. The seal finds damage, not forgery: whoever alters a file on purpose can make it anew.
+Owns the file's columns, and what `load` accepts; its seal is that of `sealed_files.py`. The file
+holds what the release holds and nothing more: all rows are there in a fixed order, so it depends on
+the secret data only through the released values, and the same release always gives the same bytes.
+Reading trusts nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,44 +33,44 @@ from dpregions.releases.columns import Values, outcome_of, values_of
 from dpregions.releases.parquet_pages import claims_of
 from dpregions.releases.statement import LIMIT as STATEMENT_LIMIT
 from dpregions.releases.statement import (
+    SHORTER,
     OtherFormatError,
     canonical,
     parse_statement,
     read_statement,
 )
+from dpregions.sealed_files import UnsealedError, check_seal, footer_start, seal
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
     from numpy.typing import NDArray
 
-    from dpregions.geometry.grid import Grid
+    from dpregions.geometry.domain import Domain
     from dpregions.mechanisms.base import Layout, Outcome
     from dpregions.releases.parquet_pages import Claims
     from dpregions.releases.published import Release
-    from dpregions.releases.statement import (
-        Statement,
-    )
+    from dpregions.releases.statement import Statement
 
 STATEMENT = "dpregions"
 """Key of the statement in the file's metadata; a mechanism's texts have it before their names."""
 
 KINDS = ("face", "edge", "vertex")
-SEAL = b"dpregions seal 1"
-_MAGIC = b"PAR1"
-_FOOTER_LIMIT = 3 << 23
-"""Most bytes of a footer: the texts in it have limits of their own, 17 MiB together."""
+_FOOTER_LIMIT = 5 << 23
+"""Most bytes of a footer: the texts in it have limits of their own, 33 MiB together."""
 _MOST_ENTRIES = 1 << 25
 _MOST_A_BYTE = 64
-"""Most components, and most entries of lists, per byte of a file. Of releases that are 0 everywhere
-18 were measured, on grids 64 cells wide: the columns row and col take most of such a file."""
+"""Most components, and most entries of lists, per byte of a file's columns. Of releases that are 0
+everywhere 18 were measured, on grids 64 cells wide: row and col take most of such a file."""
 
 
 class _ForeignFileError(ReleaseFileError):
     """The file is none of dpregions, as far as can be seen."""
 
 
-def save(release: Release, path: Path | str, *, fresh: bool = False) -> str:
+def save(
+    release: Release, path: Path | str, *, fresh: bool = False, limit: int = STATEMENT_LIMIT
+) -> str:
     """Write a release to a file, whole or not at all; return the SHA-256 of its bytes.
 
     With `fresh`, a file that is there is not replaced: FileExistsError. See `Release.save`.
@@ -84,6 +83,8 @@ def save(release: Release, path: Path | str, *, fresh: bool = False) -> str:
     if not target.absolute().parent.is_dir():
         raise InputError(f"there is no folder {target.absolute().parent}: make it first")
     table, metadata = _table(release)
+    if len(metadata[STATEMENT]) > limit:
+        raise InputError(f"a release file cannot keep what this release is asked on. {SHORTER}")
     options = {"compression": "zstd", "store_schema": False}
     with replacing(target, fresh=fresh) as part:
         with pq.ParquetWriter(part, table.schema, use_dictionary=["kind"], **options) as writer:
@@ -94,21 +95,6 @@ def save(release: Release, path: Path | str, *, fresh: bool = False) -> str:
         with open(part, "rb") as written:
             digest = hashlib.file_digest(written, "sha256").hexdigest()
     return digest
-
-
-def seal(path: Path) -> None:
-    """Put a digest of a Parquet file's bytes into it, between its columns and its footer.
-
-    Readers find both by their places, and never look between. Arrow must not be shown a
-    damaged footer: it may end the process.
-    """
-    with open(path, "rb+") as file:
-        start = _footer_start(file)
-        digest = _digest(file, start, start)
-        file.seek(start)
-        footer = file.read()
-        file.seek(start)
-        file.write(SEAL + digest + footer)
 
 
 def read(path: Path | str) -> tuple[Statement, Outcome]:
@@ -130,7 +116,7 @@ def _refusing(path: Path) -> Iterator[None]:
         return
     except (OtherFormatError, TooLargeError) as error:
         found = f"{path}: {error}"
-    except _ForeignFileError as error:
+    except (_ForeignFileError, UnsealedError) as error:
         found = (
             f"{path} is no release file: {error}. Regions become a release by 'dpregions release'; "
             f"if it was one, {remedy}"
@@ -145,26 +131,21 @@ def _refusing(path: Path) -> Iterator[None]:
     raise ReleaseFileError(printable(found), argument="path") from None
 
 
-def _layout(grid: Grid) -> dict[str, NDArray[Any]]:
-    """Return the columns that a grid alone decides: kind (a number of `KINDS`), sign, row, col."""
-    rows, cols = grid.doubled_shape
-    row = np.repeat(np.arange(rows, dtype=np.int32), cols)
-    col = np.tile(np.arange(cols, dtype=np.int32), rows)
-    kind = ((row & 1) + (col & 1)).astype(np.int8)
-    return {"kind": kind, "sign": 1 - 2 * (kind & 1), "row": row, "col": col}
+def _layout(rows: Domain) -> dict[str, NDArray[Any]]:
+    """Return the columns that a domain alone decides: kind (a number of `KINDS`), sign, places."""
+    kind = rows.kinds.ravel()
+    return {"kind": kind, "sign": 1 - 2 * (kind & 1), **rows.places()}
 
 
-def _schema(layout: Layout, *, covert: bool) -> pa.Schema:
+def _schema(layout: Layout, rows: Domain, *, estimates: bool) -> pa.Schema:
     import pyarrow as pa
 
     types: dict[str, Any] = {
         "kind": pa.string(),
         "sign": pa.int8(),
-        "row": pa.int32(),
-        "col": pa.int32(),
-        "count": pa.int64(),
     }
-    types |= {} if covert else {"estimate": pa.float64()}
+    types |= dict.fromkeys(rows.place_names, pa.int32()) | {"count": pa.int64()}
+    types |= {"estimate": pa.float64()} if estimates else {}
     for name, kinds in layout.lists.items():
         fields = [
             pa.field(field, pa.from_numpy_dtype(kind), nullable=False)
@@ -180,8 +161,8 @@ def _table(release: Release) -> tuple[pa.Table, dict[str, str]]:
 
     values = values_of(release)
     layout = chosen(release.method).layout(covert=release.covert)
-    schema = _schema(layout, covert=release.covert)
-    arrays: dict[str, Any] = _layout(release.grid)
+    schema = _schema(layout, release.rows, estimates=values.estimate is not None)
+    arrays: dict[str, Any] = _layout(release.rows)
     codes = pa.array(arrays["kind"])
     arrays["kind"] = pa.DictionaryArray.from_arrays(codes, pa.array(KINDS)).cast(pa.string())
     arrays |= {"count": values.count, "estimate": values.estimate}
@@ -210,16 +191,17 @@ def _read(raw: Any) -> tuple[Statement, Values]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    _footer_start(raw)  # no need to read all of what is no Parquet file
+    footer_start(raw, _FOOTER_LIMIT)  # no need to read all of what is no Parquet file
     raw.seek(0)
     data = raw.read()  # once: Arrow sees the very bytes that were checked
-    claims = claims_of(data, *_check_seal(io.BytesIO(data)))
+    columns_end, footer = check_seal(io.BytesIO(data), _FOOTER_LIMIT)
+    claims = claims_of(data, columns_end, footer)
     limits = {"thrift_string_size_limit": _FOOTER_LIMIT, "pre_buffer": False}
     limits["thrift_container_size_limit"] = 1 << 14
     source = pa.BufferReader(data)
     metadata = pq.ParquetFile(source, **limits).metadata
     fields = _statement(metadata.metadata or {})
-    _check_claims(claims, len(data))
+    _check_claims(claims, columns_end)  # texts in the footer allow for no entries
     statement = parse_statement(fields)
     try:
         layout = chosen(statement.method).layout(covert=statement.covert)
@@ -228,50 +210,7 @@ def _read(raw: Any) -> tuple[Statement, Values]:
     _check_schema(metadata, statement, layout)
     texts = _texts(metadata.metadata, layout)
     file = pq.ParquetFile(source, metadata=metadata, read_dictionary=["kind"], **limits)
-    return statement, _read_values(file, statement.grid, layout, texts, fields["mechanism"])
-
-
-def _footer_start(file: Any) -> int:
-    """Return where a Parquet file's footer begins, once it can be one."""
-    size = file.seek(0, os.SEEK_END)
-    file.seek(0)
-    head = file.read(4)
-    file.seek(max(size - 8, 0))
-    tail = file.read(8)
-    if size < 12 or head != _MAGIC or tail[4:] != _MAGIC:
-        raise ReleaseFileError("it is no Parquet file, or its end is missing")
-    length = int.from_bytes(tail[:4], "little")
-    if length > min(size - 12, _FOOTER_LIMIT):
-        raise ReleaseFileError("it is cut short, or its footer is too long")
-    return size - 8 - length
-
-
-def _digest(file: Any, stop: int, resume: int) -> bytes:
-    """Return the SHA-256 of a file's bytes but those from `stop` to `resume`."""
-    digest = hashlib.sha256()
-    file.seek(0)
-    while piece := file.read(min(1 << 20, stop - file.tell())):
-        digest.update(piece)
-    file.seek(resume)
-    while piece := file.read(1 << 20):
-        digest.update(piece)
-    return digest.digest()
-
-
-def _check_seal(file: Any) -> tuple[int, int]:
-    """Refuse a file whose bytes are not those that were written, before Arrow sees it.
-
-    Return where its seal begins and where its footer does.
-    """
-    footer = _footer_start(file)
-    start = footer - len(SEAL) - hashlib.sha256().digest_size
-    file.seek(max(start, 0))
-    if start < 4 or file.read(len(SEAL)) != SEAL:
-        raise _ForeignFileError("it is a Parquet file without the seal of a release")
-    sealed = file.read(footer - start - len(SEAL))
-    if _digest(file, start, footer) != sealed:
-        raise ReleaseFileError("its bytes do not fit its seal: it was damaged or altered")
-    return start, footer
+    return statement, _read_values(file, statement.rows, layout, texts, fields["mechanism"])
 
 
 def _statement(metadata: dict[bytes, bytes]) -> dict[str, Any]:
@@ -320,48 +259,51 @@ def _check_claims(claims: Claims, size: int) -> None:
 
 def _check_schema(held: Any, statement: Statement, layout: Layout) -> None:
     """Refuse another schema, or another number of rows, before one is read."""
-    schema = _schema(layout, covert=statement.covert)
+    names = held.schema.to_arrow_schema().names
+    # A mechanism whose estimates follow from its own columns keeps none; that is for it to say.
+    estimates = "estimate" in names and not statement.covert
+    schema = _schema(layout, statement.rows, estimates=estimates)
     if held.schema.to_arrow_schema().remove_metadata() != schema:
         raise ReleaseFileError("its columns are not those of a release")
-    n = statement.grid.n_components
+    n = statement.rows.n_components
     if held.num_rows != n:
         raise ReleaseFileError(f"it has {held.num_rows:,} rows where its grid has {n:,} components")
 
 
 def _read_values(
     file: pq.ParquetFile,
-    grid: Grid,
+    rows: Domain,
     layout: Layout,
     texts: dict[str, str],
     options: dict[str, Any],
 ) -> Values:
-    """Return a file's columns as arrays, one read after another; refuse rows not the grid's."""
+    """Return a file's columns as arrays, one read after another; refuse other rows."""
 
     def column(name: str) -> Any:
         table = file.read([name], use_threads=False)
         table.validate(full=True)
-        if table.num_rows != grid.n_components or table[name].null_count:
+        if table.num_rows != rows.n_components or table[name].null_count:
             raise ReleaseFileError("it has missing values")
         return table[name].unify_dictionaries().combine_chunks()
 
-    _check_layout(column, grid)
-    covert = "estimate" not in file.schema_arrow.names
+    _check_layout(column, rows)
+    estimates = "estimate" in file.schema_arrow.names
     return Values(
         _values(column("count")),
-        None if covert else _values(column("estimate")),
+        _values(column("estimate")) if estimates else None,
         options,
         Columns({name: _entries_of(column(name)) for name in layout.lists}, texts),
     )
 
 
-def _check_layout(column: Callable[[str], Any], grid: Grid) -> None:
-    """Refuse rows that are not a grid's components, in their order."""
-    layout = _layout(grid)
+def _check_layout(column: Callable[[str], Any], rows: Domain) -> None:
+    """Refuse rows that are not a domain's components, in their order."""
+    layout = _layout(rows)
     kind = column("kind")
     names = kind.dictionary.to_pylist()
     code = np.array([KINDS.index(name) if name in KINDS else -1 for name in names], np.int8)
     same = np.array_equal(code[_values(kind.indices)], layout["kind"])
-    for name in ("sign", "row", "col"):
+    for name in layout.keys() - {"kind"}:
         same = same and np.array_equal(_values(column(name)), layout[name])
     if not same:
         raise ReleaseFileError("its rows are not the components of its grid, in their order")

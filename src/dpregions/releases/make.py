@@ -25,8 +25,7 @@ from dpregions.errors import (
     PrivacyError,
     SettingWarning,
 )
-from dpregions.geometry.grid import Grid
-from dpregions.geometry.outlines import Bound
+from dpregions.geometry.domain import check_domain
 from dpregions.intake.regions import read_outlines, read_unit
 from dpregions.mechanisms.known import chosen
 from dpregions.privacy.budget import Budget, PrivacyUnit
@@ -36,7 +35,8 @@ from dpregions.releases.statement import refuse_unwritable
 
 if TYPE_CHECKING:
     from dpregions.choices import Method, Neighbours, Oversize, Unit
-    from dpregions.geometry.grid import Grid
+    from dpregions.geometry.domain import Domain
+    from dpregions.geometry.outlines import Bound
     from dpregions.mechanisms.base import Mechanism, Prepared
     from dpregions.privacy.budget import BudgetLike
     from dpregions.privacy.ledger import Ledger
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 def release(
     regions: Any,
-    grid: Grid,
+    grid: Domain,
     *,
     epsilon: BudgetLike,
     max_diameter: float | str,
@@ -66,7 +66,7 @@ def release(
     ----------
     regions
         One region a user: GeoDataFrame, GeoSeries, geometries, WKB, or an Arrow stream.
-    grid : Grid
+    grid : Grid or Partition
         The public area and cells, chosen without looking at the data.
     epsilon : number
         The privacy loss, greater than 0. Above 20 it protects next to nothing, and a
@@ -137,7 +137,7 @@ def release(
 
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     promise = PrivacyUnit(neighbours, kept)
-    what = f"{terms.mechanism.name}, {grid.n_rows} x {grid.n_cols} cells"
+    what = f"{terms.mechanism.name}, {grid.cells_in_words}"
     with book.paying(SystemNoise(), dataset, terms.budget, promise, what) as noise:
         made = _make(noise, regions, ids, kept, terms)
     return replace(made, ledger_entry=noise.entry)
@@ -146,7 +146,7 @@ def release(
 def release_with(
     noise: NoiseSource,
     regions: Any,
-    grid: Grid,
+    grid: Domain,
     *,
     unit: Unit | None = None,
     user_id: Any = "user_id",
@@ -168,7 +168,7 @@ SHORT = Fraction(1, 20)
 class Terms:
     """The public parameters of a release, as `release` takes them; refused before any work."""
 
-    grid: Grid
+    grid: Domain
     epsilon: BudgetLike
     max_diameter: float | str
     method: Method | Mechanism = "footprint"
@@ -184,7 +184,7 @@ class Terms:
     prepared: Prepared = field(init=False)
 
     def __post_init__(self) -> None:
-        Grid.check(self.grid)
+        check_domain(self.grid)
         settle = partial(object.__setattr__, self)
         settle("budget", Budget(self.epsilon))
         self.budget.refuse_long()
@@ -200,7 +200,7 @@ class Terms:
                 "large a region may be, for example ",
                 Argument("max_diameter", "'2km'"),
             )
-        settle("bound", Bound.of(self.grid, self.max_diameter, self.oversize))
+        settle("bound", self.grid.bound(self.max_diameter, self.oversize))
         refuse_unwritable(self.grid)
         prepare = self.mechanism.prepare
         settle("prepared", prepare(self.grid, self.bound, self.budget, self.neighbours))
@@ -209,7 +209,6 @@ class Terms:
         """Warn of public settings that protect or bound next to nothing."""
         Budget.warn_large([self.budget], stacklevel + 1)
         given = Argument("max_diameter", repr(self.max_diameter))
-        rows, cols = self.grid.shape
         bound = self.grid.in_cells(self.max_diameter, "max_diameter")
         if bound < SHORT:
             warnings.warn(
@@ -220,8 +219,9 @@ class Terms:
                 ),
                 stacklevel=stacklevel + 1,
             )
-        if bound**2 > rows**2 + cols**2:
-            diagonal = math.hypot(rows, cols) * self.grid.cell_size
+        xmin, ymin, xmax, ymax = self.grid.bounds
+        diagonal = math.hypot(xmax - xmin, ymax - ymin)
+        if float(self.grid.length(self.max_diameter, "max_diameter")) > diagonal:
             warnings.warn(
                 SettingWarning(
                     given,
@@ -241,6 +241,7 @@ def _make(noise: NoiseSource, regions: Any, ids: Any, unit: Unit, terms: Terms) 
     outcome = prepared.publish(tally, MeteredNoise(noise, terms.budget))
     return Release(
         grid=grid,
+        base=None if outcome.grid is grid else outcome.grid,
         method=terms.mechanism.name,
         budget=terms.budget,
         neighbours=terms.neighbours,

@@ -7,14 +7,16 @@ mechanism published. It holds nothing exact, and neither type converts into the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from dpregions.choices import Within, refuse_other
 from dpregions.crs import unit_label
-from dpregions.errors import InputError, PrivacyError
-from dpregions.geometry.cells import answer, select
+from dpregions.errors import InputError, PrivacyError, QueryError
+from dpregions.geometry.domain import check_domain
 from dpregions.privacy.noise import scale_for
 from dpregions.releases import file
 from dpregions.releases.statement import NOT_RECORDED, Statement
@@ -23,10 +25,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import geopandas
+    import xarray
     from numpy.typing import NDArray
 
     from dpregions.choices import Kind
     from dpregions.geometry.cells import Selection
+    from dpregions.geometry.domain import Domain
     from dpregions.mechanisms.base import Outcome
 
 
@@ -49,11 +53,14 @@ class Release(Statement):
     are those of its statement (`grid`, `method`, `budget`, `unit`, ...), and `counts` and `signed`.
     """
 
+    STATEMENT_KEY: ClassVar[bytes] = b"dpregions_statement"
+    """Where Arrow and GeoParquet have the privacy statement, among their key-value metadata."""
+
     outcome: Outcome = field(repr=False)
     """What the mechanism published."""
 
     def __post_init__(self) -> None:
-        if self.outcome.grid != self.grid or self.covert != (self.outcome.signed is None):
+        if self.outcome.grid != self.rows or self.covert != self.outcome.is_covert:
             raise InputError("this outcome is not of this statement: another grid, or covert")
         if sum(share.epsilon for _, share in self.spending) != self.budget.epsilon:
             raise PrivacyError("what was spent does not add up to epsilon")
@@ -62,27 +69,58 @@ class Release(Statement):
         """Return every public parameter as JSON's values: the statement of the release's file."""
         return {**super().stated(), "mechanism": self.outcome.options()}
 
+    @cached_property
+    def asked(self) -> Outcome:
+        """What the outcome says of `grid`: the outcome itself, unless another was measured."""
+        return self.outcome if self.base is None else self.outcome.on(self.grid)
+
+    def on(self, grid: Domain) -> Release:
+        """Return this release, asked on another grid or partition: nothing more is published.
+
+        What was published are made-up bodies, and bodies can be counted on anything: at no cost
+        in privacy. Takes a release of the footprint mechanism.
+
+        Parameters
+        ----------
+        grid : Partition
+            In the same CRS; or the grid that was measured. Of cells that reach beyond the area of
+            the release, only what lies inside is counted, with a warning.
+        """
+        check_domain(grid)
+        made = replace(self, grid=grid, base=None if grid == self.rows else self.rows)
+        made.asked  # noqa: B018  refuses what cannot be asked
+        return made
+
     @property
     def counts(self) -> NDArray[np.int64]:
         """Whole numbers >= 0 for every face, edge and vertex (read only)."""
-        return self.outcome.counts
+        return self.asked.counts
 
     @property
     def signed(self) -> NDArray[Any] | None:
         """The signed estimate of every component, some negative (read only); None if covert."""
-        return self.outcome.signed
+        return self.asked.estimates()
 
-    def count(self, *query: Any, crs: Any = None) -> Any:
+    def count(
+        self, *query: Any, cells: Any = None, within: Within | None = None, crs: Any = None
+    ) -> Any:
         """Count the regions that touch a query, from the published whole numbers.
 
-        A query is enlarged to the cells it touches, and cut to the area: what lies outside is
-        ignored. Wholly outside the area: 0, with a warning.
+        What lies outside the area is ignored; wholly outside it: 0, with a warning.
 
         Parameters
         ----------
         *query
             ``xmin, ymin, xmax, ymax`` as four numbers or four arrays; or one geometry, an
-            array of geometries, a GeoSeries or a GeoDataFrame.
+            array of geometries, a GeoSeries or a GeoDataFrame. Points, lines, holes and
+            several parts are allowed.
+        cells : list, optional
+            Instead of a query, on a partition: the labels of its cells, or a list of such lists.
+        within : {"cells", "shape"}, optional
+            "shape" counts the published bodies that touch the query as drawn, "cells" those that
+            touch the cells it touches. On the grid's lines both are the same. By default "shape",
+            but "cells" for rectangles on the lines (a look-up) and for method "paper", which has
+            no bodies.
         crs : optional
             The CRS of numbers or geometries that carry none; the grid's by default.
 
@@ -90,27 +128,46 @@ class Release(Statement):
         -------
         int, numpy.ndarray or pandas.Series
         """
-        return answer(self.outcome.count_table, self.grid, query, crs)
+        rule = self._rule(within)
+        found = self.grid.look_up(query, crs, rule)
+        if found is not None:
+            return self.asked.count_table.rectangle(*found)
+        selection = self._selected(query, cells, rule, crs)
+        return selection.wrap(self.asked.count(selection))
 
-    def estimate(self, *query: Any, crs: Any = None) -> Any:
+    def estimate(
+        self, *query: Any, cells: Any = None, within: Within | None = None, crs: Any = None
+    ) -> Any:
         """Estimate the same without the bias of making counts whole and consistent.
 
         Signed: may be negative or fractional. Takes what `count` takes.
         """
         self._need_signed("estimates")
-        return answer(self.outcome.signed_table, self.grid, query, crs, "estimate")
+        rule = self._rule(within)
+        found = self.grid.look_up(query, crs, rule)
+        if found is not None:
+            return self.asked.estimate_of(found)
+        selection = self._selected(query, cells, rule, crs)
+        return selection.wrap(self.asked.estimate(selection), "estimate")
 
-    def interval(self, *query: Any, confidence: float = 0.95, crs: Any = None) -> Any:
+    def interval(
+        self,
+        *query: Any,
+        confidence: float = 0.95,
+        cells: Any = None,
+        within: Within | None = None,
+        crs: Any = None,
+    ) -> Any:
         """Return an interval that holds the true count with the given confidence.
 
         The true count is that of the regions as they were counted: one a user, within
         `max_diameter`. From noisy and public information alone. It is never negative, so
-        neither is the interval. For a query whose cells form no rectangle, it is about the
-        Euler sum over them (see `Grid.is_exact`).
+        neither is the interval. Within cells that form no rectangle, it is about the Euler sum
+        over them (see `Grid.is_exact`).
 
         Parameters
         ----------
-        *query, crs
+        *query, cells, within, crs
             As for `count`.
         confidence : float
             Between 0 and 1.
@@ -121,25 +178,86 @@ class Release(Statement):
             ``(low, high)``, numbers or arrays; for frames a DataFrame `low`, `high`.
         """
         self._need_signed("intervals")
-        selection = select(self.grid, query, crs)
-        low, high = self.outcome.bounds(selection, confidence)
+        rule = self._rule(within)
+        found = self.grid.look_up(query, crs, rule) if cells is None else None
+        ends = None if found is None else self.asked.bounds_of(found, confidence)
+        if ends is not None:
+            return ends
+        selection = self._selected(query, cells, rule, crs)
+        low, high = self.asked.bounds(selection, confidence)
         if selection.index is not None:
             import pandas as pd
 
             return pd.DataFrame({"low": low, "high": high}, index=selection.index)
         return selection.wrap(low), selection.wrap(high)
 
-    def answers(self, selection: Selection, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
-        """Return `count`, `low` and `high` (unless covert), `rectangle`, one a selected query.
+    def cell_intervals(
+        self, block: int = 1, confidence: float = 0.95
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return `interval` of every cell, or of every block of cells, in one go.
 
-        `rectangle` says that the query's cells form one, so that no region counts twice.
+        Parameters
+        ----------
+        block : int
+            How many cells a block is wide and high, from 1 to the grid's longer side. Blocks at
+            the upper and right border are cut there. A partition has single cells alone.
+        confidence : float
+            Between 0 and 1, of each interval by itself.
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            ``(low, high)``: rows x columns of blocks, row 0 at the grid's `ymin`; of a partition,
+            one entry for each cell.
         """
-        found: dict[str, NDArray[Any]] = {"count": self.outcome.count(selection)}
-        if not self.covert:
-            found["low"], found["high"] = self.outcome.bounds(selection, confidence)
-        return found | {"rectangle": selection.exact}
+        from dpregions.releases.tables import interval_arrays
 
-    def expected_error(self, *query: Any, crs: Any = None) -> Any:
+        self._need_signed("intervals")
+        return interval_arrays(self, block, confidence)
+
+    def cell_arrays(self, block: int = 1, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
+        """Return `count`, `estimate`, `low`, `high` and `may_be_empty` of every cell or block.
+
+        The count of a block is that of its rectangle, the regions that touch it: not the sum of
+        its cells. Takes what `cell_intervals` takes; a covert release has `count` alone.
+
+        Returns
+        -------
+        dict of numpy.ndarray
+            In the shape of `cell_intervals`. `may_be_empty` says that `low` is 0.
+        """
+        from dpregions.releases.tables import block_arrays
+
+        return block_arrays(self, block, confidence)
+
+    def select(self, query: tuple[Any, ...], *, within: Within | None, crs: Any) -> Selection:
+        """Return what queries are asked about, for `answers`: each by the rule that answers it."""
+        return self._selected(query, None, self._rule(within), crs)
+
+    def _selected(
+        self, query: tuple[Any, ...], cells: Any, rule: Within | None, crs: Any
+    ) -> Selection:
+        once = self.asked.answers_shapes
+        found: Selection = self.grid.select(
+            query, crs, cells=cells, within=rule, once=once, stacklevel=3
+        )
+        return found
+
+    def answers(self, selection: Selection, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
+        """Return `count`, `low` and `high` (unless covert), `within`, `exact`, one a query.
+
+        `within` is the rule that answered. `exact` says that no region counts twice: a query was
+        answered as drawn, or its cells form a rectangle.
+        """
+        found: dict[str, NDArray[Any]] = {"count": self.asked.count(selection)}
+        if not self.covert:
+            found["low"], found["high"] = self.asked.bounds(selection, confidence)
+        rule = np.where(selection.as_drawn, "shape", "cells")
+        return found | {"within": rule, "exact": selection.exact}
+
+    def expected_error(
+        self, *query: Any, cells: Any = None, within: Within | None = None, crs: Any = None
+    ) -> Any:
         """Return the mean absolute error to expect of `estimate`, by its source.
 
         Takes what `count` takes.
@@ -150,8 +268,8 @@ class Release(Statement):
             `noise`, `shape` and `total`, numbers or arrays; for frames a DataFrame.
         """
         self._need_signed("error estimates")
-        selection = select(self.grid, query, crs)
-        noise, shape = self.outcome.deviations(selection)
+        selection = self._selected(query, cells, self._rule(within), crs)
+        noise, shape = self.asked.deviations(selection)
         # The mean absolute value of a normal variable, which sums of many draws are close to.
         parts = [np.sqrt(2 / np.pi) * part for part in (noise, shape, np.hypot(noise, shape))]
         if selection.index is not None:
@@ -183,20 +301,62 @@ class Release(Statement):
         """
         file.save(self, path)
 
-    def to_geodataframe(self, kind: Kind = "faces") -> geopandas.GeoDataFrame:
+    def to_geodataframe(
+        self, kind: Kind = "faces", *, block: int = 1, confidence: float = 0.95
+    ) -> geopandas.GeoDataFrame:
         """Return the faces, inner edges or inner vertices with what was published of each.
+
+        Parameters
+        ----------
+        kind : {"faces", "edges", "vertices"}
+        block : int
+            Of faces: blocks of so many cells in width and height instead of single ones.
+        confidence : float
+            Of the intervals of faces, between 0 and 1.
 
         Returns
         -------
         geopandas.GeoDataFrame
             `kind`; `sign` (+1 for faces and vertices, -1 for edges); `row` and `col` in the
-            doubled array `counts`; `count`; `estimate`, unless the release is covert. Counts
-            of faces do not add up, as a region is in every cell it touches: over the
-            components inside a rectangle, the sum of sign times count is `count`.
+            doubled array `counts`; `count`; `estimate`, unless the release is covert. Faces then
+            have the ends of their interval, `low` and `high`, and `may_be_empty` where `low` is 0.
+            Counts of faces do not add up, as a region is in every cell it touches: over the
+            components inside a rectangle, the sum of sign times count is `count`. Blocks have
+            neither `kind` nor `sign`: their counts are those of their rectangles already.
         """
-        from dpregions.releases.display import components_frame
+        from dpregions.releases.tables import components_frame
 
-        return components_frame(self, kind)
+        return components_frame(self, kind, block, confidence)
+
+    def to_xarray(self, block: int = 1, confidence: float = 0.95) -> xarray.Dataset:
+        """Return the cells, or blocks of cells, of a grid as an xarray Dataset (extra `raster`).
+
+        Parameters
+        ----------
+        block, confidence
+            As for `cell_intervals`.
+
+        Returns
+        -------
+        xarray.Dataset
+            The variables of `cell_arrays` over `y` and `x`, the centres of cells or blocks in the
+            grid's CRS, from `ymin` up. They are evenly spaced: a block that is cut at the border
+            keeps the centre of a whole one. `attrs` have the parameters of the promise and the
+            statement, `spatial_ref` the CRS, as rioxarray and CF have it.
+        """
+        from dpregions.releases.tables import to_dataset
+
+        return to_dataset(self, block, confidence)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the faces as an Arrow stream: for pyarrow, polars, DuckDB, `from_arrow`.
+
+        The columns are those of `to_geodataframe` without `kind` and `sign`, intervals at
+        confidence 0.95; `geometry` is WKB, of the extension type geoarrow.wkb, with the CRS.
+        """
+        from dpregions.releases.tables import arrow_table
+
+        return arrow_table(self).__arrow_c_stream__(requested_schema)
 
     def plot(self, ax: Any = None, **style: Any) -> Any:
         """Draw a map of the face counts (needs matplotlib, extra `plot`).
@@ -222,6 +382,19 @@ class Release(Statement):
 
         return release_html(self)
 
+    def _rule(self, within: Within | None) -> Within | None:
+        """Return how queries are answered: as asked, or as is best; refuse what cannot be."""
+        if within is None:
+            return None if self.asked.answers_shapes else "cells"
+        refuse_other(within, Within, "within", QueryError)
+        if within == "shape" and not self.asked.answers_shapes:
+            raise QueryError(
+                f"a release made with method={self.method!r} has no bodies to count on a shape: "
+                f"ask it within cells, or release with method='footprint'",
+                argument="within",
+            )
+        return within
+
     def _need_signed(self, what: str) -> None:
         if self.covert:
             raise PrivacyError(
@@ -236,6 +409,7 @@ class Release(Statement):
         )
         if not self.private:
             promise = f"NOT PRIVATE ({self.noise}): do not publish. It imitates: {promise}"
+        measured = "" if self.base is None else f", measured on {self.base!r}"
         longer = {"shrink": "shrunk to it", "drop": "left out"}[self.oversize]
         spent = "; ".join(
             f"{what} with epsilon {part}, noise of scale {scale_for(part, self.sensitivity):g}"
@@ -246,15 +420,25 @@ class Release(Statement):
                 f"dpregions release, method {self.method!r}, software version {self.version}.",
                 f"Privacy: {promise}",
                 f"Enforced: one region a {self.unit}, of diameter at most {self.max_diameter!r} "
-                f"{unit_label(self.grid.crs)} (longer ones {longer}); so neighbouring data move "
+                f"{unit_label(self.grid.crs)} (longer ones {longer})"
+                f"{self.grid.enforced_in_words}; so neighbouring data move "
                 f"what each measurement counts by at most {self.sensitivity} (L1).",
                 f"Measured: {spent}. Every count of each got noise, empty ones too; {self.noise}.",
-                f"Public, chosen without looking at the data: {self.grid!r} with cells of "
-                f"{self.grid.cell_size!r} {unit_label(self.grid.crs)}, max_diameter, epsilon.",
+                f"Public, chosen without looking at the data: {self.grid!r}, "
+                f"{self.grid.cells_in_words}{measured}, max_diameter, epsilon.",
+                f"Exact: {self._exact_words()}.",
                 f"Ledger: {self.ledger_entry or NOT_RECORDED}.",
                 "Not promised: that two releases of the same data cost one epsilon. Their epsilons "
                 "add up.",
             ]
+        )
+
+    def _exact_words(self) -> str:
+        """Return what a count is, to the last unit."""
+        if self.outcome.answers_shapes:
+            return "a count is how many of the published synthetic regions touch the query as drawn"
+        return (
+            "a count is the Euler sum of the published counts over the cells that a query touches"
         )
 
     def __repr__(self) -> str:

@@ -12,20 +12,31 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from typing import Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from dpregions._version import __version__
 from dpregions.choices import Neighbours, Oversize, Unit
 from dpregions.crs import crs_label, unit_label
-from dpregions.errors import CRSError, ReleaseFileError
+from dpregions.errors import CRSError, GridError, ReleaseFileError
 from dpregions.geometry.grid import Grid
+from dpregions.geometry.partition import Partition
 from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.noise import scale_for
 
-FORMAT, FORMAT_VERSION = "dpregions release", 2
+if TYPE_CHECKING:
+    from dpregions.geometry.domain import Domain
+
+FORMAT, FORMAT_VERSION = "dpregions release", 3
 NOT_RECORDED = "budget not recorded"
-LIMIT = 1 << 20
-"""Most characters of the statement: a CRS takes a few thousand of them."""
+NOT_PRIVATE = "NOT PRIVATE: do not publish"
+LIMIT = 1 << 24
+"""Most characters of the statement: a CRS takes a few thousand of them, a partition millions."""
+
+SHORTER = "Use fewer cells, or cells with fewer corners, or shorter labels"
+"""The remedy for a statement that is too long."""
+
+_OTHER_FIELDS = 1 << 16
+"""Most characters of all that is neither the domain nor the base: lines, fractions, options."""
 
 _NO_VERSION = 1_000_000
 _LONGEST_LINE = 500
@@ -138,6 +149,27 @@ def _grid(found: dict[str, Any]) -> Grid:
     return grid
 
 
+def _domain(found: dict[str, Any]) -> Domain:
+    if found.get("dpregions") != "partition":
+        return _grid(found)
+    # Refuses a CRS, if any, before another reader sees it: that of the cells, or of their grid.
+    _grid(_written(Grid(0, 0, 1, 1, 1)) | {"crs": found.get("crs")})
+    if "grid" in found:
+        if not isinstance(found["grid"], dict):
+            raise ReleaseFileError("its grid is no dict")
+        _grid(found["grid"])
+    return Partition.from_json(json.dumps(found))
+
+
+def _base(found: dict[str, Any]) -> Grid | None:
+    return _grid(found) if found else None
+
+
+def _written(domain: Domain | None) -> dict[str, Any]:
+    written: dict[str, Any] = {} if domain is None else json.loads(domain.to_json())
+    return written
+
+
 def _check_projjson(crs: Any) -> None:
     """Refuse what no CRS of a grid is, before pyproj and PROJ's own parser see it.
 
@@ -171,7 +203,8 @@ class Statement:
 
     Attributes
     ----------
-    grid : Grid
+    grid : Grid or Partition
+        What it is asked on.
     method : str
         The mechanism's name.
     budget : Budget
@@ -192,13 +225,15 @@ class Statement:
         What was measured and with which epsilon; they sum to the budget.
     covert : bool
         Whether the signed measurements were left out: no estimates and no intervals.
+    base : Grid or None
+        The grid that was measured, where it is not the one that is asked.
     version : str
         Of the software.
     ledger_entry : str or None
         The debit that paid for it: the ledger's random id, data set, number. None: not recorded.
     """
 
-    grid: Grid = field(metadata=_said("grid", dict, _grid, lambda grid: json.loads(grid.to_json())))
+    grid: Domain = field(metadata=_said("grid", dict, _domain, _written))
     method: str = field(metadata=_said("method", str, _line("method")))
     budget: Budget = field(metadata=_said("epsilon", str, _budget, _fraction))
     neighbours: Neighbours = field(metadata=_said("neighbours", str))
@@ -210,12 +245,18 @@ class Statement:
     noise: str = field(metadata=_said("noise", str, _line("noise")))
     spending: Spending = field(metadata=_said("spending", list, _spending, _spent))
     covert: bool = field(metadata=_said("covert", bool))
+    base: Domain | None = field(default=None, metadata=_said("base", dict, _base, _written))
     version: str = field(
         default=__version__, metadata=_said("software_version", str, _line("software_version"))
     )
     ledger_entry: str | None = field(
         default=None, metadata=_said("ledger_entry", str, _entry, _entered)
     )
+
+    @property
+    def rows(self) -> Domain:
+        """The domain whose components are the rows of its file."""
+        return self.grid if self.base is None else self.base
 
     @property
     def epsilon(self) -> float:
@@ -230,20 +271,30 @@ class Statement:
     def stated(self) -> dict[str, Any]:
         """Return every public parameter as JSON's values, but the mechanism's own."""
         said = {how.name: how.write(getattr(self, name)) for name, how in _FIELDS.items()}
-        return {"format": FORMAT, "format_version": FORMAT_VERSION, "partition": "grid", **said}
+        head = {"format": FORMAT, "format_version": FORMAT_VERSION, "partition": self.grid.form}
+        return head | said
 
 
 _FIELDS: dict[str, _Said] = {part.name: part.metadata["said"] for part in fields(Statement)}
 
 
-def refuse_unwritable(grid: Grid) -> None:
-    """Refuse a grid whose CRS no release file brings back: a release on it would be lost."""
+def refuse_unwritable(domain: Domain, limit: int = LIMIT) -> None:
+    """Refuse a domain that no release file brings back: a release on it would be lost."""
+    grid = Grid(0, 0, 1, 1, 1, crs=domain.crs)
     try:
-        same = _grid(json.loads(grid.to_json())) == grid
+        same = _grid(_written(grid)) == grid
     except ReleaseFileError as error:
         raise CRSError(f"a release file cannot keep the grid: {error}; {_USUAL_CRS}") from None
     if not same:
         raise CRSError(f"a release file cannot keep the grid's CRS; {_USUAL_CRS}")
+    # The statement may have a base as well, with the same CRS.
+    length = len(canonical(_written(domain))) + len(canonical(_written(grid))) + _OTHER_FIELDS
+    if length > limit:
+        raise GridError(
+            f"a release file cannot keep these cells: with all else they take {length:,} "
+            f"characters, of at most {limit:,}. {SHORTER}",
+            argument="grid",
+        )
 
 
 def canonical(statement: dict[str, Any]) -> str:
@@ -279,9 +330,9 @@ def parse_statement(found: dict[str, Any]) -> Statement:
     """Return what a statement says, each value checked but the mechanism's own."""
     wanted = {"format": str, "format_version": int, "partition": str, "mechanism": dict}
     _check_fields(found, wanted | {how.name: how.kind for how in _FIELDS.values()}, "its statement")
-    if found["partition"] != "grid":
-        raise ReleaseFileError("its partition is none of grid")
     said = Statement(**{name: how.read(found[how.name]) for name, how in _FIELDS.items()})
+    if found["partition"] != said.grid.form:
+        raise ReleaseFileError("its partition is another than its cells are")
     said.privacy_unit  # noqa: B018  refuses an unknown relation or unit
     if said.oversize not in get_args(Oversize):
         raise ReleaseFileError("its oversize is none of shrink, drop")

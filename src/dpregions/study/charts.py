@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dpregions.plots import blank_figure
 from dpregions.study.datasets import DATASETS
 from dpregions.study.methods import EULER
 
@@ -68,9 +69,8 @@ def new_figure(
     rows: int, columns: int, width: float, height: float, *, sharey: bool = False
 ) -> tuple[Figure, Any]:
     """Return a figure of rows and columns of axes, each of a width and height in inches."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(max(width * columns, 6.8), height * rows + 0.6), layout="constrained")
+    size = max(width * columns, 6.8), height * rows + 0.6
+    figure = blank_figure(figsize=size, layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, sharey=sharey)
 
 
@@ -92,18 +92,20 @@ def heading(part: pd.DataFrame, *facts: str) -> str:
     return ", ".join([title_of(part["dataset"].iloc[0]), *facts, cells_text(part)])
 
 
-def draw_line(axis: Any, method: str, x: Any, rows: pd.DataFrame) -> None:
-    """Draw a method's errors with a band; the truth, which errs by 0, as the floor."""
-    if method == EULER:
-        return
-    style = STYLES[method]
-    y = rows["error_percent"]
-    axis.plot(
-        x, y, color=style.colour, marker=style.marker or None, ls=style.line, lw=style.width,
-        ms=4.5, zorder=2 if method == "lin-prog" else 4 if method == "footprint" else 3,
-    )  # fmt: skip
-    if style.line == "-" and method != "lin-prog":
-        axis.fill_between(x, rows["low"], rows["high"], color=style.colour, alpha=0.15, lw=0)
+def draw_lines(axis: Any, part: pd.DataFrame, by: str) -> None:
+    """Draw errors by a column, with bands; the truth, which errs by 0, as the floor."""
+    for method in shown(part):
+        if method == EULER:
+            continue
+        style, rows = STYLES[method], part[part["method"] == method].sort_values(by)
+        axis.plot(
+            rows[by], rows["error_percent"], color=style.colour, marker=style.marker or None,
+            ls=style.line, lw=style.width, ms=4.5,
+            zorder=2 if method == "lin-prog" else 4 if method == "footprint" else 3,
+        )  # fmt: skip
+        if style.line == "-" and method != "lin-prog":
+            band = rows["low"], rows["high"]
+            axis.fill_between(rows[by], *band, color=style.colour, alpha=0.15, lw=0)
 
 
 def draw_bars(axis: Any, method: str, x: Any, rows: pd.DataFrame) -> None:

@@ -18,8 +18,8 @@ from dpregions.releases import make
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
 
+    from dpregions.arrays import Floats, Ints
     from dpregions.geometry.grid import Grid
     from dpregions.privacy.budget import BudgetLike
 
@@ -93,7 +93,7 @@ def interval_coverage(
     return table
 
 
-def inside(cells: NDArray[np.int64], grid: Grid) -> tuple[NDArray[np.float64], ...]:
+def inside(cells: Ints, grid: Grid) -> tuple[Floats, ...]:
     """Return rectangles that touch just these cells: ``xmin, ymin, xmax, ymax``."""
     row0, row1, col0, col1 = cells
     x, y, side = grid.xmin, grid.ymin, grid.cell_size

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpregions import synthetic
 from dpregions.errors import Argument, InputError
 from dpregions.extraction.fixes import regions_from_fixes
 from dpregions.geometry.grid import Grid
 from dpregions.mechanisms.paper import pipeline
 from dpregions.planning.exact_data import ExactData
-from dpregions.synthetic import CENTRE
 
 if TYPE_CHECKING:
     import geopandas
@@ -73,8 +73,6 @@ class DataSet:
         """Read the fixes, or make them up."""
         import pandas as pd
 
-        from dpregions import synthetic
-
         if self.made_up:
             return synthetic.fixes(self.n_users)
         return pd.read_parquet(self.file(folder), columns=list(COLUMNS))
@@ -120,7 +118,9 @@ CABSPOTTING = DataSet(
     n=4,
     source="CRAWDAD epfl/mobility, the Cabspotting project",
 )
-SYNTHETIC = DataSet("synthetic", "Made-up city", CENTRE, 20_000, k=60, n=20, n_users=2_000)
+SYNTHETIC = DataSet(
+    "synthetic", "Made-up city", synthetic.CENTRE, 20_000, k=60, n=20, n_users=2_000
+)
 
 DATASETS = {data.name: data for data in (TDRIVE, GEOLIFE, CABSPOTTING, SYNTHETIC)}
 
@@ -198,6 +198,11 @@ class Setting:
         """The bound on regions in whole cells: k = ceil(B / d)."""
         return self.data.grid(self.n).cells_spanned(MAX_DIAMETER)
 
+    def exact(self, regions: Any) -> ExactData:
+        """Read the data set's regions as a release on these cells would."""
+        by_user = "user_id" if self.data.unit == "user" else None
+        return ExactData.of(regions, self.data.grid(self.n), MAX_DIAMETER, user_id=by_user)
+
     @property
     def sensitivity(self) -> int:
         """Of the Euler histogram when one region is added or removed."""
@@ -217,16 +222,14 @@ def keep_regions(data: DataSet, folder: Path | None, kept: Path) -> None:
     save_regions(data.regions_of(data.fixes(folder)), kept / f"{data.name}.parquet")
 
 
+@lru_cache(maxsize=2)
 def exact_data(setting: Setting, kept: Path) -> ExactData:
     """Return the exact data of a setting, from the regions kept."""
     import geopandas
-
-    from dpregions import synthetic
 
     data = setting.data
     if data.made_up:
         regions = synthetic.regions(data.n_users)
     else:
         regions = geopandas.read_parquet(kept / f"{data.name}.parquet")
-    by_user = "user_id" if data.unit == "user" else None
-    return ExactData.of(regions, data.grid(setting.n), MAX_DIAMETER, user_id=by_user)
+    return setting.exact(regions)

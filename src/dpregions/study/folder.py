@@ -92,21 +92,21 @@ class StudyFolder:
 
     def has(self, unit: Unit) -> bool:
         """Say whether a unit of work is done."""
-        return self._part(unit).exists()
+        return (self.path / _part(unit)).exists()
 
     def write_part(self, unit: Unit, rows: pd.DataFrame) -> None:
         """Save the measurements of a unit of work, to the last bit."""
-        self._write_csv(self._part(unit), rows, "%.17g")
+        self._write_csv(_part(unit), rows, "%.17g")
 
     def read_part(self, unit: Unit) -> pd.DataFrame:
         """Read the measurements of a unit of work."""
         import pandas as pd
 
-        return pd.read_csv(self._part(unit), comment="#")
+        return pd.read_csv(self.path / _part(unit), comment="#")
 
     def write_table(self, name: str, table: pd.DataFrame) -> None:
         """Save a result as CSV, its first line saying what it is."""
-        self._write_csv(self.path / name, table, "%.6g")
+        self._write_csv(name, table, "%.6g")
 
     def write_text(self, name: str, text: str) -> None:
         """Save a text."""
@@ -117,13 +117,13 @@ class StudyFolder:
         with replacing(self.path / name, mode=SECRET) as part:
             part.write_bytes(content)
 
-    def _part(self, unit: Unit) -> Path:
-        return self.path / "parts" / f"{unit.name}.csv"
-
-    def _write_csv(self, path: Path, table: pd.DataFrame, floats: str) -> None:
+    def _write_csv(self, name: str, table: pd.DataFrame, floats: str) -> None:
         text = table.to_csv(index=False, float_format=floats, lineterminator="\n")
-        with replacing(path, mode=SECRET) as part:
-            part.write_text(f"# {ExactData.label}\n{text}", encoding="utf-8")
+        self.write_text(name, f"# {ExactData.label}\n{text}")
+
+
+def _part(unit: Unit) -> str:
+    return f"parts/{unit.name}.csv"
 
 
 def study_settings(methods: tuple[str, ...], repetitions: int, seed: int) -> dict[str, Any]:

@@ -17,20 +17,23 @@ import numpy as np
 from dpregions.geometry.doubled import SignedTable
 from dpregions.geometry.rectangles import Rectangles
 from dpregions.planning.exact_data import ExactData
-from dpregions.planning.workload import relative_errors
 from dpregions.privacy.budget import Budget
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.study.methods import METHODS, Method
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from dpregions.arrays import Ints, Numbers
     from dpregions.choices import Neighbours
     from dpregions.planning.exact_data import Answering
     from dpregions.privacy.budget import BudgetLike
 
 Row = dict[str, Any]
+
+COLUMNS = ("repetition", "method", "question", "share", "height", "width", "value")
+"""Of what `Trial.errors` yields."""
 
 PLACEMENTS = 100
 """Questions of each size and shape in each repetition."""
@@ -44,7 +47,7 @@ class Question(NamedTuple):
     """Of the area."""
     height: int
     width: int
-    cells: NDArray[np.int64]
+    cells: Ints
     """Its places: ``row0, row1, col0, col1``."""
 
 
@@ -81,28 +84,14 @@ class Trial:
         asked = list(ask(self.rng(repetition, "questions")))
         data, (n_rows, n_cols) = self.data, self.data.grid.shape
         for method, found in self.draws(repetition):
-            common = {"repetition": repetition, "method": method}
-            for kind, share, height, width, cells in asked:
-                off = relative_errors(
-                    found.answers(cells), data.truth.answers(cells), data.n_regions
-                )
-                yield {
-                    **common,
-                    "question": kind,
-                    "share": share,
-                    "height": height,
-                    "width": width,
-                    "value": float(np.median(off)),
-                }
+            values: list[tuple[Any, ...]] = []
+            for *question, cells in asked:
+                off = data.errors(found.answers(cells), cells)
+                values.append((*question, float(np.median(off))))
             whole = implied_histogram(found, n_rows, n_cols)
-            yield {
-                **common,
-                "question": "l1",
-                "share": 1.0,
-                "height": n_rows,
-                "width": n_cols,
-                "value": l1_distance(whole, data.counts),
-            }
+            values.append(("l1", 1.0, n_rows, n_cols, l1_distance(whole, data.counts)))
+            for row in values:
+                yield dict(zip(COLUMNS, (repetition, method, *row), strict=True))
 
 
 def sized_questions(
@@ -183,7 +172,7 @@ def errors_by_size(table: pd.DataFrame) -> pd.DataFrame:
     return sizes.groupby(["method", "share"], sort=False)["value"].median().unstack("share")
 
 
-def implied_histogram(found: Answering, n_rows: int, n_cols: int) -> NDArray[Any]:
+def implied_histogram(found: Answering, n_rows: int, n_cols: int) -> Numbers:
     """Return the Euler histogram that answers imply, for any method.
 
     An edge holds what two neighbouring cells answer beyond the answer of both together, a
@@ -208,7 +197,7 @@ def implied_histogram(found: Answering, n_rows: int, n_cols: int) -> NDArray[Any
 
 def answers_of_blocks(
     found: Answering, n_rows: int, n_cols: int, height: int, width: int
-) -> NDArray[Any]:
+) -> Numbers:
     """Return the answers of every placement of a block of cells."""
     shape = (n_rows - height + 1, n_cols - width + 1)
     row, col = np.indices(shape).reshape(2, -1)

@@ -115,17 +115,24 @@ def run_study(
     units = plan.units()
     unread = [data for data in plan.datasets if lacks_regions(data, folder.kept)]
     total = len(unread) * READING + sum(unit.cost for unit in units)
-    work = _Work(total, progress or (lambda _: None))
-    work.add(sum(unit.cost for unit in units if folder.has(unit)))
+    done = 0.0
+
+    def add(seconds: float) -> None:
+        nonlocal done
+        done += seconds
+        if progress is not None:
+            progress(done / total)
+
+    add(sum(unit.cost for unit in units if folder.has(unit)))
     for data in unread:
         keep_regions(data, plan.folder, folder.kept)
-        work.add(READING)
+        add(READING)
     left = sorted((u for u in units if not folder.has(u)), key=lambda unit: -unit.cost)
     if processes is None:
         processes = min(PROCESSES, os.cpu_count() or 1)
     for unit, rows in _measured(partial(measure, source), left, processes):
         folder.write_part(unit, rows)
-        work.add(unit.cost)
+        add(unit.cost)
     folder.finish([(e.name, d.name) for e in plan.experiments for d in plan.datasets])
     return _write_results(folder, source, plan)
 
@@ -155,19 +162,6 @@ def _check(plan: Plan) -> None:
         raise InputError(where, Argument("datasets"))
     need_plot()
     refuse_missing(plan.datasets, plan.folder)
-
-
-@dataclass
-class _Work:
-    """How much of a run is done, in about seconds."""
-
-    total: float
-    tell: Callable[[float], None]
-    done: float = 0.0
-
-    def add(self, seconds: float) -> None:
-        self.done += seconds
-        self.tell(self.done / self.total)
 
 
 def _measured(

@@ -32,6 +32,9 @@ class Capturing:
     def __init__(self, seed: int, draws: int, charge=lambda level, epsilon: epsilon) -> None:
         self.noise, self.draws, self.seen, self.charge = StudyNoise(seed), draws, [], charge
 
+    def allot(self, budget):
+        return self
+
     def add(self, values, *, epsilon, sensitivity):
         epsilon = self.charge(len(self.seen), epsilon)
         stacked = np.broadcast_to(values, (self.draws, *values.shape))

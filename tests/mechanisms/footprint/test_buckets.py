@@ -137,7 +137,8 @@ def test_one_body_of_a_pattern_expands_to_the_euler_histogram_of_its_witness(sha
         one[number] = 1
         pattern = fits[buckets.letters[number]]
         row, col = (place[number] for place in buckets.places)
-        xy = known.xy[known.offsets[pattern] : known.offsets[pattern + 1]] / STEPS
+        witness = rng.integers(known.starts[pattern], known.starts[pattern + 1])
+        xy = known.xy[known.offsets[witness] : known.offsets[witness + 1]] / STEPS
         region = shapely.Polygon(xy + np.array([col, row]))
         exact = EulerHistogram.from_regions([region], grid, max_diameter=ratio, oversize="drop")
         np.testing.assert_array_equal(buckets.expand(one), exact.counts)
@@ -157,7 +158,9 @@ def test_one_body_of_a_size_expands_to_the_mean_of_its_patterns():
     wanted = np.zeros(grid.doubled_shape)
     for i in range(known.first[2, 2], known.last[2, 2]):
         place = np.array([1]), np.array([2]), np.array([1])
-        wanted += known.weights[i] * Bodies(known, np.array([i]), *place).counts_on(4, 4)
+        wanted += known.weights[i] * Bodies.of_patterns(known, np.array([i]), *place).counts_on(
+            4, 4
+        )
     np.testing.assert_allclose(buckets.expand(one), wanted, atol=1e-12)
     assert wanted[2:5, 4:7].min() > 0.5
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from dpregions.geometry.outlines import Outlines
 from dpregions.mechanisms.footprint.catalogue import (
-    CLEAR,
-    PATTERNS_A_FOOTPRINT,
     Catalogue,
     catalogue,
     drawn_catalogue,
 )
+from dpregions.mechanisms.footprint.sizes import PATTERNS_A_FOOTPRINT
 from dpregions.mechanisms.footprint.tuning import TUNING
+from dpregions.mechanisms.footprint.witnesses import CLEAR
 from support.oracle import padded, touched
 
 STEPS = 1 << 20
@@ -43,6 +43,10 @@ def witness(c: Catalogue, i: int) -> np.ndarray:
     return c.xy[c.offsets[i] : c.offsets[i + 1]]
 
 
+def pattern_of_witness(c: Catalogue) -> np.ndarray:
+    return np.repeat(np.arange(len(c)), np.diff(c.starts))
+
+
 def pattern(c: Catalogue, i: int) -> np.ndarray:
     """The pattern as the doubled array of its footprint, from its spans, entry by entry."""
     array = np.zeros((2 * c.heights[i] - 1, 2 * c.widths[i] - 1), np.int64)
@@ -58,21 +62,24 @@ def test_a_witness_has_its_footprint_and_spans_wherever_it_is_put(ratio, move):
     c = known(ratio)
     rng = np.random.default_rng(0)
     n_rows, n_cols = c.side + 3, c.side + 5
-    row = rng.integers(0, n_rows - c.heights + 1)
-    col = rng.integers(0, n_cols - c.widths + 1)
+    of = pattern_of_witness(c)
+    row = rng.integers(0, n_rows - c.heights[of] + 1)
+    col = rng.integers(0, n_cols - c.widths[of] + 1)
     corner = np.stack([col, row], axis=-1) * STEPS + np.array(move) * CLEAR
     xy = c.xy + np.repeat(corner, np.diff(c.offsets), axis=0)
     places, spans = Outlines(xy, c.offsets).footprints(n_rows, n_cols, c.side)
-    np.testing.assert_array_equal(places, np.stack([row, col, c.heights, c.widths], axis=-1))
-    np.testing.assert_array_equal(spans, c.spans)
+    wanted = np.stack([row, col, c.heights[of], c.widths[of]], axis=-1)
+    np.testing.assert_array_equal(places, wanted)
+    np.testing.assert_array_equal(spans, c.spans[of])
 
 
 @pytest.mark.parametrize("ratio", RATIOS)
 def test_a_brute_force_oracle_sees_the_same_pattern(ratio):
     c = known(ratio)
-    chosen = np.random.default_rng(1).permutation(len(c))[:60]
+    of = pattern_of_witness(c)
+    chosen = np.random.default_rng(1).permutation(len(of))[:60]
     found = touched(padded([witness(c, i).tolist() for i in chosen]), c.side + 1, c.side + 1)
-    for i, array in zip(chosen, found, strict=True):
+    for i, array in zip(of[chosen], found, strict=True):
         wanted = np.zeros_like(array)
         wanted[: 2 * c.heights[i] - 1, : 2 * c.widths[i] - 1] = pattern(c, i)
         np.testing.assert_array_equal(array, wanted)
@@ -82,10 +89,10 @@ def test_a_brute_force_oracle_sees_the_same_pattern(ratio):
 def test_a_witness_is_strictly_shorter_than_the_bound(ratio):
     c, bound = known(ratio), steps_of(ratio)
     assert c.xy.dtype == np.int64
-    for i in range(len(c)):
+    chosen = np.random.default_rng(2).permutation(c.starts[-1])[:3000]
+    for i in chosen:
         xy = witness(c, i)
         apart = ((xy[:, None] - xy[None]) ** 2).sum(axis=-1)
-        assert apart.max() < bound**2
         # Also with every vertex a step further out, as floats may put it.
         assert apart.max() ** 0.5 + 3 < bound
 
@@ -93,12 +100,38 @@ def test_a_witness_is_strictly_shorter_than_the_bound(ratio):
 @pytest.mark.parametrize("ratio", RATIOS)
 def test_a_witness_is_a_strictly_convex_ring(ratio):
     c = known(ratio)
-    for i in range(len(c)):
+    chosen = np.random.default_rng(3).permutation(c.starts[-1])[:3000]
+    for i in chosen:
         side = np.diff(witness(c, i), axis=0, append=witness(c, i)[:1])
         following = np.roll(side, -1, axis=0)
         turn = side[:, 0] * following[:, 1] - side[:, 1] * following[:, 0]
         assert len(side) >= 3
         assert (turn > 0).all()
+
+
+@pytest.mark.parametrize("ratio", RATIOS)
+def test_a_pattern_has_sixteen_witnesses_at_least_and_a_size_sixty_four(ratio):
+    c = known(ratio)
+    n = np.diff(c.starts)
+    assert n.min() >= 16
+    of_size = np.zeros((c.side + 1, c.side + 1))
+    np.add.at(of_size, (c.heights, c.widths), n)
+    assert of_size[1:, 1:].min() >= 64
+    of = pattern_of_witness(c)
+    for p in np.random.default_rng(4).permutation(len(c))[:50]:
+        different = {witness(c, i).tobytes() for i in np.flatnonzero(of == p)}
+        # Only a pattern that hardly any body has repeats a few.
+        assert len(different) >= 16 or c.times[p] <= 3
+
+
+@pytest.mark.parametrize("ratio", [0.5, 1, 2])
+def test_witnesses_of_one_cell_lie_all_over_it(ratio):
+    c = known(ratio)
+    middles = (
+        np.array([witness(c, i).mean(axis=0) for i in range(c.starts[0], c.starts[1])]) / STEPS
+    )
+    quarters = np.unique((middles > 0.5).astype(int), axis=0, return_counts=True)[1]
+    assert len(quarters) == 4 and quarters.min() >= 12
 
 
 @pytest.mark.parametrize("ratio", RATIOS)
@@ -153,7 +186,7 @@ def test_everyone_has_the_same_catalogue(ratio):
     numbers = TUNING.least_aspect, TUNING.length_power
     again = drawn_catalogue.__wrapped__(first.side, steps_of(ratio), *numbers)
     assert again is not first
-    for name in ("heights", "widths", "spans", "weights", "first", "last", "prior", "xy"):
+    for name in ("heights", "widths", "spans", "weights", "first", "last", "prior", "starts", "xy"):
         np.testing.assert_array_equal(getattr(first, name), getattr(again, name))
 
 

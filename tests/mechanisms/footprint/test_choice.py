@@ -13,8 +13,7 @@ from dpregions.mechanisms.footprint.catalogue import catalogue
 from dpregions.mechanisms.footprint.choice import choose, workload_sizes
 from dpregions.mechanisms.footprint.levels import MIX, Level
 from dpregions.mechanisms.footprint.mechanism import Footprint
-from dpregions.planning.exact_data import ExactData
-from dpregions.planning.workload import relative_errors
+from dpregions.planning.exact_data import ExactData, relative_errors
 from dpregions.privacy.budget import Budget
 from dpregions.privacy.seeded import StudyNoise
 
@@ -32,7 +31,7 @@ def test_footprints_are_joined_only_where_there_are_four_sizes():
 def test_footprints_are_joined_where_noise_drowns_single_sizes(epsilon, joined):
     known = catalogue(2, 1 << 20)
     plan = strategy.choose(
-        known, 10, 10, epsilon=0.9 * epsilon, n_regions=9000.0, spent=0.1 * epsilon
+        known, 10, 10, epsilon=0.9 * epsilon, n_regions=9000.0, spent=0.1 * epsilon, trees=False
     )
     assert (Level(1, "joined") in plan.levels) == joined
 
@@ -46,10 +45,9 @@ def test_sizes_of_a_workload_are_read_in_cells():
 
 def test_the_choice_follows_the_workload():
     """Blocks get more where large rectangles are asked for."""
-    known = catalogue(3, 2 << 20)
+    known, terms = catalogue(3, 2 << 20), {"epsilon": 1, "spent": 0.05, "trees": False}
     small, large = (
-        choose(known, 16, 16, epsilon=1, n_regions=30000.0, spent=0.05, sizes=[(size, size)])
-        for size in (1, 8)
+        choose(known, 16, 16, n_regions=30000.0, sizes=[(size, size)], **terms) for size in (1, 8)
     )
     assert small.levels == large.levels
     blocks = small.levels[1]

@@ -207,6 +207,7 @@ def test_surroundings_weigh_the_distance_between_middles_of_footprints():
         for place, extent in zip(buckets.places, (buckets.heights, buckets.widths), strict=True)
     )
     values = np.random.default_rng(0).random(len(buckets))
-    found = _Surroundings(measured_blocks(values, tree), reach=0.7).smooth(values)
+    around = _Surroundings(measured_blocks(values, tree), reach=0.7)
+    found = around.sums(around.lattice(values))[around.at]
     apart = (row[:, None] - row) ** 2 + (col[:, None] - col) ** 2
     np.testing.assert_allclose(found, np.exp(-apart / (2 * 0.7**2)) @ values, rtol=2e-3)

@@ -213,3 +213,40 @@ def test_intervals_hold_the_true_count_as_often_as_they_say(epsilon, n, plan):
         slack = 0 if n >= 500 else 3 * (0.05 / n) ** 0.5
         assert asked["held"].mean() >= 0.93 - slack
         assert len(noisy) < 500 or noisy["held"].mean() <= 0.995
+
+
+def small_and_large_shapes(grid: dpr.Grid, rng) -> tuple[np.ndarray, np.ndarray]:
+    """Points, discs from a tenth of a cell up, in the middle of the area, and their sizes."""
+    size = np.repeat([0.0, 0.1, 0.5, 1.0, 3.0], 8)
+    middles = grid.cell_size * rng.uniform(2, 10, (len(size), 2)) + [grid.xmin, grid.ymin]
+    points = shapely.points(middles)
+    discs = shapely.buffer(points, np.maximum(size, 0.01) * grid.cell_size / 2)
+    return np.where(size > 0, discs, points), size
+
+
+@pytest.mark.parametrize("plan", [PLAIN, BLOCKS, SHAPES])
+def test_intervals_of_shapes_hold_the_true_count_from_points_up(plan):
+    regions, grid, _ = city()
+    tree = shapely.STRtree(regions.geometry.to_numpy())
+    noise, rng = StudyNoise(3), np.random.default_rng(3)
+    rows = []
+    for _ in range(10):
+        outcome = data().outcome(Footprint(strategy=plan), Budget(1), "add-remove", noise)
+        shapes, size = small_and_large_shapes(grid, rng)
+        truth = np.bincount(tree.query(shapes, predicate="intersects")[0], minlength=len(shapes))
+        low, high = outcome.bounds(select(grid, (shapes,), within="shape"), 0.95)
+        rows.append(pd.DataFrame({"size": size, "held": (low <= truth) & (truth <= high)}))
+        assert np.median((high - low)[size == 3] / truth[size == 3]) < 2
+    held = pd.concat(rows).groupby("size")["held"].mean()
+    # 80 shapes of each size: their chance error is allowed for.
+    assert held.min() >= 0.93 - 3 * (0.05 * 0.95 / 80) ** 0.5
+
+
+def test_the_least_bodies_widen_intervals_of_small_shapes_and_none_on_the_lines():
+    release = study(strategy=PLAIN)
+    reading = release.outcome.reading
+    calm = dataclasses.replace(reading, tuning=dataclasses.replace(reading.tuning, size_doubt=0.0))
+    shapes = np.array([shapely.Point(1.4, 1.6), shapely.box(1, 1, 3, 2)])
+    (_, _, wide), (_, _, narrow) = (one.drawn(shapes, UNIT_GRID) for one in (reading, calm))
+    assert wide[0] > 1.02 * narrow[0]
+    assert wide[1] == pytest.approx(narrow[1], abs=1e-9)

@@ -228,18 +228,20 @@ def test_a_workload_reaches_the_choice_and_its_release_keeps_every_promise():
 
 
 @pytest.mark.parametrize(
-    ("grid", "max_diameter", "number"),
+    ("grid", "max_diameter", "strategy", "number"),
     [
-        (dpr.Grid(0, 0, 1, 4000, 4000), 2, "143,928,009"),
-        (dpr.Grid(0, 0, 1, 100, 100), 90, "25,050,025"),
-        (dpr.Grid(0, 0, 1, 1000, 1000), 1e6, "250,500,250,000"),
+        (dpr.Grid(0, 0, 1, 4000, 4000), 2, PLAIN, "143,928,009"),
+        (dpr.Grid(0, 0, 1, 100, 100), 90, PLAIN, "25,050,025"),
+        (dpr.Grid(0, 0, 1, 100, 100), 90, None, "91 cells wide, more than 65"),
+        (dpr.Grid(0, 0, 1, 1000, 1000), 1e6, None, "1000 cells wide, more than 65"),
     ],
 )
-def test_too_many_buckets_are_refused_before_noise_with_their_number_and_the_remedy(
-    grid, max_diameter, number
+def test_too_many_buckets_or_too_wide_ones_are_refused_before_noise_with_the_remedy(
+    grid, max_diameter, strategy, number
 ):
+    """Too many where a strategy lists them all: a tree lists none but those it opens."""
     with pytest.raises(PrivacyError, match=r"larger cells.*smaller max_diameter") as refused:
-        study([], grid, noise=Untouched(), max_diameter=max_diameter)
+        study([], grid, noise=Untouched(), max_diameter=max_diameter, strategy=strategy)
     assert number in str(refused.value)
 
 

@@ -23,11 +23,13 @@ import dpregions as dpr
 from dpregions.geometry.outlines import Bound
 from dpregions.intake.regions import outlines_of
 from dpregions.mechanisms.footprint import choice as strategy
+from dpregions.mechanisms.footprint.bases import PreparedBases
 from dpregions.mechanisms.footprint.catalogue import catalogue
 from dpregions.mechanisms.footprint.choice import choose
 from dpregions.mechanisms.footprint.levels import MIX
 from dpregions.mechanisms.footprint.measuring import Measured, Strategy, measure
 from dpregions.mechanisms.footprint.mechanism import Footprint, PreparedFootprint, total_share
+from dpregions.mechanisms.footprint.tree.prepared import PreparedTree
 from dpregions.privacy.budget import Budget
 from dpregions.privacy.noise import scale_for
 from dpregions.privacy.seeded import StudyNoise
@@ -168,6 +170,7 @@ def test_the_strategy_depends_on_public_parameters_and_the_noisy_total_only():
         "spent",
         "factor",
         "sizes",
+        "trees",
         "tuning",
     }
     known = catalogue(3, 2 << 20)
@@ -260,15 +263,44 @@ def names_in(node: ast.AST) -> set[str]:
 
 
 def test_exact_counts_are_named_on_no_line_but_those_that_add_noise():
-    """By the source: `publish` has one line, and a tally goes nowhere but where noise is added."""
-    (line,) = statements_of(PreparedFootprint.publish)
-    assert ast.unparse(line) == "return self.post_process(*self._measured(tally, noise))"
+    """By the source: a tally goes nowhere but where noise is added, and is never looked at."""
     secret = {"tally", "exact"}
+    total = "self.measured_total(tally, noise)"
+    for prepared in (PreparedFootprint, PreparedTree):
+        (line,) = statements_of(prepared.publish)
+        assert ast.unparse(line) == f"return self.publish_beside({total}, tally, noise)"
+        for line in statements_of(prepared.post_process):
+            assert not names_in(line) & {*secret, "outlines", "noise"}
+    (line,) = statements_of(PreparedFootprint.measured_total)
+    assert ast.unparse(line).startswith("return noise.add(np.array([tally.total], np.int64)")
+    exact, line = statements_of(PreparedTree.measured_total)
+    assert ast.unparse(exact) == "exact = np.array([tally.total], np.int64)"
+    assert ast.unparse(line).startswith("return noise.add(exact, ")
+    choice, tree, last = statements_of(PreparedFootprint.publish_beside)
+    assert not names_in(choice) & {*secret, "noise"}
+    assert ast.unparse(tree.test) == "isinstance(strategy, Adaptive)"
+    (line,) = tree.body
+    beside = "self._as_tree(strategy).publish_beside(total, tally, noise)"
+    assert ast.unparse(line) == f"return {beside}"
+    measured = "self._measured(strategy, total, tally, noise)"
+    assert ast.unparse(last) == f"return self.post_process(strategy, {measured})"
     for line in statements_of(PreparedFootprint._measured):
         if names_in(line) & secret:
-            added = any(word in ast.unparse(line) for word in ("noise.add(", "measure("))
+            added = "measure(tree, exact, shares, self.sensitivity, noise)" in ast.unparse(line)
             assert added or ast.unparse(line) == "exact = tally.counts(tree.buckets)"
             assert not isinstance(line, ast.Return)
+    (line,) = statements_of(PreparedTree.publish_beside)
+    measured = "self.measured(float(total[0]), tally, noise)"
+    assert ast.unparse(line) == f"return self.post_process({measured})"
+    for line in statements_of(PreparedTree.measured):
+        if names_in(line) & secret:
+            meter = "Meter(ladder, tally.keyed(ladder), self.rest, factor, noise)"
+            assert ast.unparse(line) == f"meter = {meter}"
+    total, which, rest, last = statements_of(PreparedBases.publish)
+    assert not names_in(last) & {"tally", "noise", "total"}
+    assert ast.unparse(total).endswith(".measured_total(tally.tallies[0], noise)")
+    assert names_in(which) <= {"which", "self", "float", "total"}
+    assert ".publish_beside(total, tally.tallies[which], noise)" in ast.unparse(rest)
     (line,) = statements_of(measure)
     calls = [node for node in ast.walk(line) if isinstance(node, ast.Call)]
     (adds,) = [call for call in calls if ast.unparse(call.func) == "noise.add"]
@@ -277,8 +309,6 @@ def test_exact_counts_are_named_on_no_line_but_those_that_add_noise():
         for node in (line, adds)
     ]
     assert n_named == [1, 1]
-    for line in statements_of(PreparedFootprint.post_process):
-        assert not names_in(line) & {*secret, "outlines", "noise"}
 
 
 def test_a_release_repeats_with_its_noise():

@@ -34,7 +34,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 def column_names(path: Path, block: int = CSV_BLOCK) -> list[str]:
     """Return the names in the first line; bytes that are no UTF-8 become escapes."""
-    with _opened(path) as file:
+    with opened(path) as file:
         for data, dropped in _whole_records(path, file, block, LONGEST_RECORD):
             names, _ = _header(data)
             if dropped:
@@ -63,7 +63,7 @@ def blocks(
         How many bytes to read at once, and the length of a record that is too long.
     """
     turns = None
-    with _opened(path) as file:
+    with opened(path) as file:
         for data, dropped in _whole_records(path, file, block, longest):
             if turns is None:
                 names, end = _header(data)
@@ -123,7 +123,8 @@ def _header(data: bytes) -> tuple[list[str], int]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def opened(path: Path) -> Iterator[Any]:
+    """Open a file, compressed or not, to read its bytes."""
     openly: Any = gzip.open if path.suffix.lower() == ".gz" else open
     try:
         with openly(path, "rb") as file:

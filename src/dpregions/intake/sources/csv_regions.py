@@ -7,11 +7,11 @@ may be a record.
 
 from __future__ import annotations
 
-import gzip
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,7 +26,8 @@ from dpregions.intake.sources.requests import Request
 
 if TYPE_CHECKING:
     import pyarrow
-    from numpy.typing import NDArray
+
+    from dpregions.arrays import Floats
 
 WKT_NAMES = ("geometry", "geom", "wkt")
 PLACE_NAMES = (("lon", "lat"), ("longitude", "latitude"))
@@ -38,47 +39,35 @@ def open_csv(path: Path, request: Request) -> RegionStream:
 
     request.refuse_useless("CSV", "lon", "lat")
     names = csv_blocks.column_names(path, request.csv_block)
-    wkt, places = _columns(path, names, request)
+    geometry = _columns(path, names, request)
     ids = [_named(path, names, "user_id", name) for name in request.id_columns(None)]
-    if "geometry" in ids:
-        raise InputError(
-            Argument("user_id", repr(request.user_id)), " is the column of regions: name another"
-        )
     fields = [pa.field(name, pa.large_string()) for name in ids]
     schema = pa.schema([*fields, pa.field("geometry", pa.large_binary())])
-    met = _Met()
-    batches = _batches(path, ids, places or [wkt or ""], schema, request, met)
-    carried = read_crs(4326) if places and request.crs is None else None
+    met: Counter[str] = Counter()
+    batches = _batches(path, ids, geometry, schema, request, met)
+    carried = read_crs(4326) if len(geometry) == 2 and request.crs is None else None
     stream = request.stream(batches, schema, ids, "geometry", carried)
-    stream.skipped_rows = lambda: met.left_out
+    stream.skipped_rows = lambda: met["left_out"]
     return stream
 
 
-@dataclass
-class _Met:
-    """What a reading met: exact, so for the curator's check alone."""
-
-    left_out: int = 0
-
-
-def _columns(path: Path, names: list[str], request: Request) -> tuple[str | None, list[str]]:
-    """Return the column of WKT, or those of longitude and latitude."""
+def _columns(path: Path, names: list[str], request: Request) -> list[str]:
+    """Return the column of WKT, or the two of longitude and latitude."""
+    named = partial(_named, path, names)
     if request.lon is not None and request.lat is not None:
         if request.geometry is not None:
             both = Argument("lon", ""), " and ", Argument("lat", "")
             raise InputError("give ", Argument("geometry", ""), ", or ", *both, ", not both")
-        pairs = (("lon", request.lon), ("lat", request.lat))
-        return None, [_named(path, names, argument, name) for argument, name in pairs]
+        return [named("lon", request.lon), named("lat", request.lat)]
     if request.geometry is not None:
-        return _named(path, names, "geometry", request.geometry), []
+        return [named("geometry", request.geometry)]
     for name in WKT_NAMES:
         for there in names:
             if there.lower() == name:
-                return _named(path, names, "geometry", there), []
-    for pair in PLACE_NAMES:
-        if all(name in names for name in pair):
-            pairs = (("lon", pair[0]), ("lat", pair[1]))
-            return None, [_named(path, names, argument, name) for argument, name in pairs]
+                return [named("geometry", there)]
+    for lon, lat in PLACE_NAMES:
+        if lon in names and lat in names:
+            return [named("lon", lon), named("lat", lat)]
     raise InputError(
         f"{path}: its first line names no column of regions: {_why(path)} Name the column of WKT "
         "by ",
@@ -94,8 +83,7 @@ def _named(path: Path, names: list[str], argument: str, name: str) -> str:
 
 def _why(path: Path) -> str:
     """Return what the first line suggests, and a full stop; nothing of the line itself."""
-    openly: Any = gzip.open if path.suffix.lower() == ".gz" else open
-    with openly(path, "rb") as file:
+    with csv_blocks.opened(path) as file:
         line = file.readline(1 << 16)
     for mark, name in ((b";", "semicolons"), (b"\t", "tabs"), (b"|", "bars")):
         if line.count(mark) > line.count(b","):
@@ -109,13 +97,13 @@ def _batches(
     geometry: list[str],
     schema: pyarrow.Schema,
     request: Request,
-    met: _Met,
+    met: Counter[str],
 ) -> Iterator[pyarrow.RecordBatch]:
     import pyarrow as pa
 
     done, total = 0, path.stat().st_size
     for chunk, left_out in tables.stream(path, [*ids, *geometry], block=request.csv_block):
-        met.left_out += left_out
+        met["left_out"] += left_out  # exact, so for the curator's check alone
         if len(geometry) == 2:
             wkb = _points(*(tables.numbers(chunk[name]) for name in geometry))
         else:
@@ -127,7 +115,7 @@ def _batches(
     request.show(1.0)
 
 
-def _points(lon: NDArray[np.float64], lat: NDArray[np.float64]) -> list[bytes | None]:
+def _points(lon: Floats, lat: Floats) -> list[bytes | None]:
     import shapely
 
     points = np.asarray(shapely.points(lon, lat), dtype=object)

@@ -14,19 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from dpregions.errors import Argument, InputTypeError
-from dpregions.intake.arrow import RegionStream, attempt, in_our_words
+from dpregions.intake.arrow import RegionStream, attempt
 from dpregions.intake.ids import id_text, refuse_kind, text_id
-from dpregions.intake.sources import wkb
+from dpregions.intake.sources import records, wkb
 from dpregions.intake.sources.flatbuffers import BrokenTable, Table
-from dpregions.intake.sources.records import (
-    Record,
-    damaged,
-    one_layer,
-    record_batches,
-    record_schema,
-    refuse_useless,
-    stated_crs,
-)
 from dpregions.intake.sources.requests import Request
 
 if TYPE_CHECKING:
@@ -61,17 +52,16 @@ class _Header:
 
 def open_flatgeobuf(path: Path, request: Request) -> RegionStream:
     """Open a FlatGeobuf file, which has one layer."""
-    refuse_useless(request)
-    header = attempt(lambda: _read_header(path), _KINDS, damaged(path))
-    one_layer(path, [header.name], request.layer)
+    records.refuse_useless(request)
+    header = attempt(lambda: _read_header(path), _KINDS, records.damaged(path))
+    records.one_layer(path, [header.name], request.layer)
     names = [name for name, _ in header.columns]
     ids = request.id_columns(names)
     wanted = [names.index(name) for name in ids]
     for name, number in zip(ids, wanted, strict=True):
         _refuse_kind(name, header.columns[number][1])
-    records = in_our_words(_records(path, header, wanted), _KINDS, damaged(path))
-    batches = record_batches(records, ids, request, header.count)
-    return request.stream(batches, record_schema(ids), ids, "geometry", header.crs)
+    found = _records(path, header, wanted)
+    return records.stream(path, found, _KINDS, ids, request, header.count, header.crs)
 
 
 def _refuse_kind(name: str, kind: int) -> None:
@@ -129,10 +119,10 @@ def _index_size(count: int, node: int) -> int:
 
 def _crs(path: Path, table: Table) -> CRS | None:
     code = table.scalar(1, _I32, 0) or table.text(5)
-    return stated_crs(path, table.text(4), table.text(0) or "EPSG", code)
+    return records.stated_crs(path, table.text(4), table.text(0) or "EPSG", code)
 
 
-def _records(path: Path, header: _Header, wanted: list[int]) -> Iterator[Record]:
+def _records(path: Path, header: _Header, wanted: list[int]) -> Iterator[records.Record]:
     """Yield the features; fail where they are not as many as the header says."""
     kinds = [kind for _, kind in header.columns]
     size, count = path.stat().st_size, 0
@@ -145,7 +135,7 @@ def _records(path: Path, header: _Header, wanted: list[int]) -> Iterator[Record]
         raise BrokenTable
 
 
-def _record(feature: bytes, kind: int, kinds: list[int], wanted: list[int]) -> Record:
+def _record(feature: bytes, kind: int, kinds: list[int], wanted: list[int]) -> records.Record:
     try:
         table = Table.root(feature)
         users = _values(table.vector(1), kinds, wanted) if wanted else []

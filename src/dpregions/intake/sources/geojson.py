@@ -17,7 +17,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from dpregions.errors import Argument, CRSError, DPRegionsWarning, InputError
 from dpregions.intake.arrow import RegionStream, attempt, in_our_words
 from dpregions.intake.ids import NumberToken
 from dpregions.intake.sources.geojson_features import COLLECTIONS, DEEPEST, row
+from dpregions.intake.sources.records import record_batch, record_schema
 from dpregions.intake.sources.requests import Request
 
 if TYPE_CHECKING:
@@ -54,8 +55,6 @@ _SURVEY_SHARE = 0.1
 
 def open_geojson(path: Path, request: Request, block_bytes: int = BLOCK_BYTES) -> RegionStream:
     """Open a GeoJSON file; it is read twice, first for its brackets and its CRS."""
-    import pyarrow as pa
-
     request.refuse_useless("GeoJSON")
     if request.geometry is not None:
         raise InputError(
@@ -68,11 +67,11 @@ def open_geojson(path: Path, request: Request, block_bytes: int = BLOCK_BYTES) -
         )
     damaged = InputError(f"{path} is cut short, damaged or not GeoJSON")
     _refuse_too_deep_a_call()
-    survey = _Survey(path, block_bytes, request)
-    attempt(survey.read, (OSError,), damaged)
-    wanted, carried = _described(path, survey, damaged, _degrees(request))
-    fields = [*(pa.field(name, pa.string()) for name in names), pa.field("geometry", pa.binary())]
-    schema = pa.schema(fields)
+    survey = attempt(lambda: _Survey.of(path, block_bytes, request), (OSError,), damaged)
+    # A file that names no CRS is in WGS 84, unless the caller states another.
+    unnamed = read_crs("OGC:CRS84") if request.crs is None else None
+    wanted, carried = _described(path, survey, damaged, unnamed)
+    schema = record_schema(names)
     batches = _batches(path, wanted, names, schema, request, block_bytes)
     batches = in_our_words(batches, (OSError,), damaged)
     stream = request.stream(batches, schema, names, "geometry", carried)
@@ -83,32 +82,30 @@ def open_geojson(path: Path, request: Request, block_bytes: int = BLOCK_BYTES) -
 # What the file is.
 
 
-class _Survey:
+class _Survey(NamedTuple):
     """The outermost objects of a file: how many there are, and what the first one says.
 
     `members` are those of the first, in order, its lists empty; None where they cannot be read.
     """
 
-    def __init__(self, path: Path, block_bytes: int, request: Request) -> None:
-        self._path, self._block_bytes, self._request = path, block_bytes, request
-        self.n_objects = 0
-        self.too_long = False
-        self.members: list[tuple[str, Any]] | None = None
+    n_objects: int
+    too_long: bool
+    members: list[tuple[str, Any]] | None
 
-    def read(self) -> None:
-        """Read the file to its end, or raise OSError where its brackets are broken."""
+    @classmethod
+    def of(cls, path: Path, block_bytes: int, request: Request) -> _Survey:
+        """Read a file to its end, or raise OSError where its brackets are broken."""
         from dpregions.intake.sources.json_frames import SURVEY
 
-        frames = _Frames(self._path, SURVEY, OUTER_BYTES, self._block_bytes)
-        outer = bytearray()
+        frames = _Frames(path, SURVEY, OUTER_BYTES, block_bytes)
+        outer, too_long = bytearray(), False
         for texts in frames:
             for text in texts:
-                self.too_long |= text is None or len(outer) + len(text) > OUTER_BYTES
-                outer += b"" if text is None or self.too_long else text
-            self._request.show(_SURVEY_SHARE * frames.share)
-        self.n_objects = frames.n_objects
-        if not self.too_long:
-            self.members = _members(outer.decode("utf-8", "replace"))
+                too_long |= text is None or len(outer) + len(text) > OUTER_BYTES
+                outer += b"" if text is None or too_long else text
+            request.show(_SURVEY_SHARE * frames.share)
+        members = None if too_long else _members(outer.decode("utf-8", "replace"))
+        return cls(frames.n_objects, too_long, members)
 
 
 def _members(text: str) -> list[tuple[str, Any]] | None:
@@ -123,11 +120,6 @@ def _members(text: str) -> list[tuple[str, Any]] | None:
     except ValueError:
         return None
     return found
-
-
-def _degrees(request: Request) -> CRS | None:
-    """Return the CRS of a file that names none: WGS 84, unless the caller states another."""
-    return read_crs("OGC:CRS84") if request.crs is None else None
 
 
 def _described(
@@ -257,8 +249,6 @@ def _batches(
     block_bytes: int,
 ) -> Iterator[pyarrow.RecordBatch]:
     """Yield ids and regions, a batch for each block: `RegionStream` cuts them to its chunks."""
-    import pyarrow as pa
-
     frames = _Frames(path, wanted, FEATURE_BYTES, block_bytes)
     for texts in frames:
         _refuse_too_deep_a_call()
@@ -269,8 +259,7 @@ def _batches(
             for column, value in zip(columns, values, strict=True):
                 column.append(value)
         if texts:
-            arrays = (pa.array(c, field.type) for c, field in zip(columns, schema, strict=True))
-            yield pa.record_batch([*arrays], schema=schema)
+            yield record_batch(columns, schema)
         request.show(_SURVEY_SHARE + (1 - _SURVEY_SHARE) * frames.share)
     request.show(1.0)
 

@@ -9,14 +9,17 @@ of one name the last counts. Nothing here may look at a second feature.
 from __future__ import annotations
 
 import json
+import math
 import struct
 import sys
 from array import array
 from collections.abc import Callable
+from functools import partial
 from itertools import chain
 from typing import Any
 
 from dpregions.intake.ids import NumberToken, both_ways, id_text, marked_text
+from dpregions.intake.sources import wkb as _wkb
 
 COLLECTIONS = 32
 """How deep collections of geometries may be within each other."""
@@ -88,11 +91,7 @@ class _NoGeometry(Exception):
     """What was found is not a geometry."""
 
 
-_ORDER = b"\x01" if sys.byteorder == "little" else b"\x00"
-_COUNT = struct.Struct("=I")
-_HEADS = [_ORDER + _COUNT.pack(kind) for kind in range(8)]
-_COUNTS = [_COUNT.pack(n) for n in range(1 << 10)]
-_NOWHERE = array("d", [float("nan")] * 2).tobytes()
+_NOWHERE = struct.pack("<2d", math.nan, math.nan)
 
 
 def wkb(geometry: Any) -> bytes | None:
@@ -110,15 +109,13 @@ def wkb(geometry: Any) -> bytes | None:
 
 
 def _geometry(geometry: Any, collections: int) -> bytes:
-    if type(geometry) is not dict:
-        raise _NoGeometry
-    kind = geometry.get("type")
+    kind = geometry.get("type") if type(geometry) is dict else None
     if type(kind) is not str:
         raise _NoGeometry
     if kind == "GeometryCollection" and collections:
         members = _listed(geometry.get("geometries"))
         parts = [_geometry(member, collections - 1) for member in members]
-        return _HEADS[7] + _count(parts) + b"".join(parts)
+        return _wkb.multi(_wkb.COLLECTION, parts)
     if kind not in _WRITERS:
         raise _NoGeometry
     return _WRITERS[kind](_listed(geometry.get("coordinates")))
@@ -130,13 +127,8 @@ def _listed(value: Any) -> list[Any]:
     return value
 
 
-def _count(items: list[Any]) -> bytes:
-    n = len(items)
-    return _COUNTS[n] if n < len(_COUNTS) else _COUNT.pack(n)
-
-
 def _positions(positions: list[Any]) -> bytes:
-    """Return positions as x and y, one after the other."""
+    """Return positions as x and y, one after the other, in the order of bytes of `wkb.py`."""
     if not positions:
         return b""
     if set(map(type, positions)) != {list}:
@@ -150,42 +142,35 @@ def _positions(positions: list[Any]) -> bytes:
         raise _NoGeometry
     if lengths != {2}:
         values = list(chain.from_iterable(position[:2] for position in positions))
-    return array("d", values if kinds == {float} else map(float, values)).tobytes()
-
-
-def _point(position: list[Any]) -> bytes:
-    return _HEADS[1] + (_positions([position]) if position else _NOWHERE)
-
-
-def _line(positions: list[Any]) -> bytes:
-    return _HEADS[2] + _count(positions) + _positions(positions)
-
-
-def _polygon(rings: list[Any]) -> bytes:
-    parts = [_HEADS[3], _count(rings)]
-    for ring in rings:
-        parts += (_count(_listed(ring)), _positions(ring))
-    return b"".join(parts)
-
-
-def _several(head: bytes, write: Callable[[list[Any]], bytes]) -> Callable[[list[Any]], bytes]:
-    def several(members: list[Any]) -> bytes:
-        return head + _count(members) + b"".join([write(_listed(member)) for member in members])
-
-    return several
+    places = array("d", values if kinds == {float} else map(float, values))
+    if sys.byteorder == "big":
+        places.byteswap()
+    return places.tobytes()
 
 
 def _place(position: list[Any]) -> bytes:
-    return _HEADS[1] + _positions([position])
+    return _wkb.point(_positions([position]))
+
+
+def _line(positions: list[Any]) -> bytes:
+    return _wkb.line(_positions(positions))
+
+
+def _polygon(rings: list[Any]) -> bytes:
+    return _wkb.polygon([_positions(_listed(ring)) for ring in rings])
+
+
+def _several(kind: int, write: Callable[[list[Any]], bytes], members: list[Any]) -> bytes:
+    return _wkb.multi(kind, [write(_listed(member)) for member in members])
 
 
 _WRITERS: dict[str, Callable[[list[Any]], bytes]] = {
-    "Point": _point,
+    "Point": lambda position: _place(position) if position else _wkb.point(_NOWHERE),
     "LineString": _line,
     "Polygon": _polygon,
-    "MultiPoint": _several(_HEADS[4], _place),
-    "MultiLineString": _several(_HEADS[5], _line),
-    "MultiPolygon": _several(_HEADS[6], _polygon),
+    "MultiPoint": partial(_several, _wkb.MULTIPOINT, _place),
+    "MultiLineString": partial(_several, _wkb.MULTILINE, _line),
+    "MultiPolygon": partial(_several, _wkb.MULTIPOLYGON, _polygon),
 }
 
 GEOMETRIES = (*_WRITERS, "GeometryCollection")

@@ -17,17 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpregions.errors import InputError
-from dpregions.intake.arrow import RegionStream, attempt, in_our_words
+from dpregions.intake.arrow import RegionStream, attempt
 from dpregions.intake.ids import id_text, refuse_kind, text_id
-from dpregions.intake.sources.records import (
-    Record,
-    damaged,
-    one_layer,
-    record_batches,
-    record_schema,
-    refuse_useless,
-    stated_crs,
-)
+from dpregions.intake.sources import records
 from dpregions.intake.sources.requests import Request
 
 if TYPE_CHECKING:
@@ -56,16 +48,15 @@ class _Layer:
 
 def open_geopackage(path: Path, request: Request) -> RegionStream:
     """Open a layer of a GeoPackage; several need `layer`."""
-    refuse_useless(request)
+    records.refuse_useless(request)
     path = path.resolve()  # what SQLite is still to write lies beside the file itself
-    uri = attempt(lambda: _whole_database(path), _KINDS, damaged(path))
-    layer = attempt(lambda: _read_layer(path, uri, request), _KINDS, damaged(path))
+    uri = attempt(lambda: _whole_database(path), _KINDS, records.damaged(path))
+    layer = attempt(lambda: _read_layer(path, uri, request), _KINDS, records.damaged(path))
     ids = request.id_columns(list(layer.columns))
     for name in ids:
         _refuse_floats(name, layer.columns[name])
-    records = in_our_words(_records(uri, layer, ids), _KINDS, damaged(path))
-    batches = record_batches(records, ids, request, layer.n_rows)
-    return request.stream(batches, record_schema(ids), ids, "geometry", layer.crs)
+    found = _records(uri, layer, ids)
+    return records.stream(path, found, _KINDS, ids, request, layer.n_rows, layer.crs)
 
 
 def _whole_database(path: Path) -> str:
@@ -84,14 +75,14 @@ def _whole_database(path: Path) -> str:
     with open(path, "rb") as file:
         head = file.read(100)
     if len(head) < 100 or not head.startswith(b"SQLite format 3\0"):
-        raise damaged(path)
+        raise records.damaged(path)
     size, page = path.stat().st_size, struct.unpack_from(">H", head, 16)[0]
     page = 1 << 16 if page == 1 else page
     changes, pages = struct.unpack_from(">II", head, 24)
     if changes != struct.unpack_from(">I", head, 92)[0] or not pages:
         pages = -(-size // max(1, page))  # the number was left behind by an old SQLite
     if page < 512 or size < pages * page:
-        raise damaged(path)
+        raise records.damaged(path)
     if struct.unpack_from(">I", head, 56)[0] != _UTF_8:
         raise InputError(
             f"{path} keeps its text in UTF-16, in which ids may not stay apart: write it in UTF-8"
@@ -116,13 +107,13 @@ def _read_layer(path: Path, uri: str, request: Request) -> _Layer:
             "WHERE c.data_type = 'features' ORDER BY c.table_name"
         ).fetchall()
         found = {table.decode(): (column.decode(), srs) for table, column, srs in map(_cells, rows)}
-        table = one_layer(path, list(found), request.layer)
+        table = records.one_layer(path, list(found), request.layer)
         marked, srs = found[table]
         columns = _columns(connection, table)
         # SQLite's names are the same in capitals; those of ids must be exact (`id_columns`).
         geometry = next((name for name in columns if name.lower() == marked.lower()), None)
         if geometry is None or len(found) < len(rows):
-            raise damaged(path)
+            raise records.damaged(path)
         del columns[geometry]
         count = f"SELECT count(*) FROM {_quoted(table)}"
         n_rows = 0 if request.progress is None else connection.execute(count).fetchone()[0]
@@ -164,7 +155,7 @@ def _crs(path: Path, connection: sqlite3.Connection, srs: Any) -> CRS | None:
         said = [text for text in texts if isinstance(text, str) and text != "undefined"]
         organization = organization if isinstance(organization, str) else None
         code = code if isinstance(code, int | str) else None
-        return stated_crs(path, said[0] if said else None, organization, code)
+        return records.stated_crs(path, said[0] if said else None, organization, code)
     return None
 
 
@@ -179,14 +170,14 @@ def _refuse_floats(name: str, declared: str) -> None:
         refuse_kind(name, pa.float64())
 
 
-def _records(uri: str, layer: _Layer, ids: list[str]) -> Iterator[Record]:
+def _records(uri: str, layer: _Layer, ids: list[str]) -> Iterator[records.Record]:
     names = [_quoted(name) for name in (*ids, layer.geometry)]
     cells = ", ".join(f"typeof({name}), {name}" for name in names)
     with closing(_connected(uri)) as connection:
         yield from map(_record, connection.execute(f"SELECT {cells} FROM {_quoted(layer.table)}"))
 
 
-def _record(row: tuple[Any, ...]) -> Record:
+def _record(row: tuple[Any, ...]) -> records.Record:
     *cells, kind, blob = row
     users = [_id(cells[i], cells[i + 1]) for i in range(0, len(cells), 2)]
     return users, _wkb(blob) if kind == b"blob" else None

@@ -11,6 +11,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dpregions.arrays import Ints
+
 SURVEY, SEQUENCE = -2, -1
 """What is looked for, beside a number from 0 on: that of the outer object's array whose values
 are records. SURVEY: the first outer object without what is in its arrays. SEQUENCE: each outer
@@ -34,7 +36,7 @@ _BRACE, _BRACKET, _END_BRACE, _END_BRACKET = ord("{"), ord("["), ord("}"), ord("
 _SPACE, _TAB, _NEWLINE, _RETURN, _SEPARATOR = 0x20, 0x09, 0x0A, 0x0D, 0x1E
 
 
-def at_the_start() -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+def at_the_start() -> tuple[Ints, NDArray[np.uint8]]:
     """Return what is carried, before the first byte."""
     return np.zeros(10, np.int64), np.zeros(KINDS_KNOWN, np.uint8)
 

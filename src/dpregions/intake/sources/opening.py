@@ -15,24 +15,16 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpregions.choices import Unit
 from dpregions.crs import read_crs
 from dpregions.errors import Argument, InputError, InputTypeError
-from dpregions.intake.arrow import (
-    arrow_batches,
-    arrow_reader,
-    geometry_field,
-    is_arrow,
-)
+from dpregions.intake.arrow import arrow_batches, arrow_reader, geometry_field, is_arrow
 from dpregions.intake.sources.requests import Request
 from dpregions.intake.units import protected, stated_unit
 from dpregions.unforeseen import foreseen
 
 if TYPE_CHECKING:
     from dpregions.choices import Unit
-    from dpregions.intake.arrow import (
-        RegionStream,
-    )
+    from dpregions.intake.arrow import RegionStream
 
 GEOPARQUET = (".parquet", ".pq", ".geoparquet")
 _ADAPTORS = {

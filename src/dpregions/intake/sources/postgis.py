@@ -23,6 +23,7 @@ from dpregions.errors import (
     SourceError,
 )
 from dpregions.intake.arrow import RegionStream, attempt
+from dpregions.intake.sources.records import record_batch
 from dpregions.intake.sources.requests import Request
 from dpregions.intake.sources.sql import chosen_geometry, query_of
 
@@ -74,7 +75,7 @@ def open_postgis(url: str, request: Request) -> RegionStream:
     try:
         schema = next(batches)
         carried = _carried(query.srid, request.crs)
-        return request.stream(batches, schema, query.ids, "geometry", carried)
+        return request.stream(batches, schema, schema.names[:-1], "geometry", carried)
     except BaseException:
         database.close()
         raise
@@ -84,8 +85,8 @@ class Query(NamedTuple):
     """The SQL that is sent: the user's in brackets, and of its columns the needed ones."""
 
     sql: str
-    ids: list[str]
-    whole_numbers: list[bool]
+    schema: pyarrow.Schema
+    """The ids, then the geometry."""
     srid: int
     """That of all regions, as the column declares it; 0 for none."""
 
@@ -104,10 +105,10 @@ class Database:
             "the database's URL cannot be read: write postgresql://USER@HOST:PORT/DATABASE. In a "
             "password, @ is written %40, : is %3A and / is %2F"
         )
-        # Two of them: the part of a password after the first would pass for the host.
-        parsed = None if url.count("@") > 1 else _parsed(sqlalchemy, url)
-        if parsed is None:
+        if url.count("@") > 1:  # the part of a password after the first would pass for the host
             raise bad
+        unreadable = (sqlalchemy.exc.ArgumentError, ValueError)
+        parsed = attempt(lambda: sqlalchemy.make_url(url), unreadable, bad)
         if parsed.drivername in ("postgresql", "postgres"):
             parsed = parsed.set(drivername="postgresql+psycopg")
         if parsed.drivername == "postgresql+psycopg":
@@ -189,15 +190,10 @@ class Database:
         self._engine.dispose()
 
 
-def _parsed(sqlalchemy: Any, url: str) -> Any:
-    try:
-        return sqlalchemy.make_url(url)
-    except (sqlalchemy.exc.ArgumentError, ValueError):
-        return None
-
-
 def _query(connection: sqlalchemy.Connection, sql: str, request: Request) -> Query:
     """Look at the columns that the SQL returns, without running it to the end."""
+    import pyarrow as pa
+
     found = connection.exec_driver_sql("SELECT oid, typname FROM pg_type").all()
     type_names = {int(oid): str(name) for oid, name in found}
     result = connection.exec_driver_sql(f"SELECT * FROM ({sql}\n) AS regions LIMIT 0")
@@ -234,7 +230,8 @@ def _query(connection: sqlalchemy.Connection, sql: str, request: Request) -> Que
                 f"several spellings, or several users one: cast it to bigint or text, for example "
                 f"lower({name}::text)",
             )
-    whole = [id_kind in _INTEGERS for id_kind in id_kinds]
+    types = [pa.int64() if kind in _INTEGERS else pa.large_binary() for kind in id_kinds]
+    fields = [*zip(ids, types, strict=True), ("geometry", pa.binary())]
     columns = [_AS_ID[k].format(quote(n)) for n, k in zip(ids, id_kinds, strict=True)]
     sent = f"SELECT {', '.join([*columns, quote(geometry)])} FROM ({sql}\n) AS regions"
     srid = _declared_srid(kind, modifiers[place])
@@ -246,7 +243,7 @@ def _query(connection: sqlalchemy.Connection, sql: str, request: Request) -> Que
             Argument("crs", ""),
             f", or return ST_AsBinary({geometry}) for coordinates without a CRS",
         )
-    return Query(sent, ids, whole, srid)
+    return Query(sent, pa.schema(fields), srid)
 
 
 def _declared_srid(kind: str, modifier: int) -> int:
@@ -292,9 +289,6 @@ def _batches(
 
     A row of another SRID than the regions' has no region, by itself.
     """
-    import pyarrow as pa
-
-    schema = _schema(query)
 
     def region(value: Any) -> bytes | None:
         wkb, srid = _wkb(value)
@@ -302,21 +296,11 @@ def _batches(
 
     with closing(database.chunks(query.sql, request.chunk_rows)) as rows:
         first = next(rows, [])
-        yield schema
+        yield query.schema
         for chunk in chain([first], rows):
-            ids = [[row[i] for row in chunk] for i in range(len(query.ids))]
-            arrays = [pa.array(column, schema.field(i).type) for i, column in enumerate(ids)]
-            geometry = pa.array([region(row[-1]) for row in chunk], pa.binary())
-            yield pa.record_batch([*arrays, geometry], schema=schema)
+            ids = [[row[i] for row in chunk] for i in range(len(query.schema) - 1)]
+            yield record_batch([*ids, [region(row[-1]) for row in chunk]], query.schema)
     request.show(1.0)  # how many rows there are is not known before
-
-
-def _schema(query: Query) -> pyarrow.Schema:
-    import pyarrow as pa
-
-    kinds = [pa.int64() if whole else pa.large_binary() for whole in query.whole_numbers]
-    fields = [pa.field(name, kind) for name, kind in zip(query.ids, kinds, strict=True)]
-    return pa.schema([*fields, pa.field("geometry", pa.binary())])
 
 
 def _carried(srid: int, stated: CRS | None) -> CRS | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpregions.errors import Argument, CRSError, InputError
-from dpregions.intake.arrow import attempt
+from dpregions.intake.arrow import Kinds, RegionStream, attempt, in_our_words
 from dpregions.intake.sources.requests import Request
 
 if TYPE_CHECKING:
@@ -84,6 +84,20 @@ def record_schema(ids: list[str]) -> pyarrow.Schema:
     return pa.schema(fields)
 
 
+def stream(
+    path: Path,
+    records: Iterator[Record],
+    kinds: Kinds,
+    ids: list[str],
+    request: Request,
+    total: int,
+    crs: CRS | None,
+) -> RegionStream:
+    """Return records as a stream; where reading fails in a known way, their file is damaged."""
+    batches = record_batches(in_our_words(records, kinds, damaged(path)), ids, request, total)
+    return request.stream(batches, record_schema(ids), ids, "geometry", crs)
+
+
 def record_batches(
     records: Iterable[Record],
     ids: list[str],
@@ -107,15 +121,16 @@ def record_batches(
         size += length
         if len(held[-1]) >= request.chunk_rows or size >= batch_bytes:
             done += len(held[-1])
-            yield _batch(held, schema)
+            yield record_batch(held, schema)
             request.show(done / total if total else 0.0)
             size, held = 0, [[] for _ in schema]
     if held[-1]:
-        yield _batch(held, schema)
+        yield record_batch(held, schema)
     request.show(1.0)
 
 
-def _batch(columns: list[list[Any]], schema: pyarrow.Schema) -> pyarrow.RecordBatch:
+def record_batch(columns: list[list[Any]], schema: pyarrow.Schema) -> pyarrow.RecordBatch:
+    """Return columns of values as a batch."""
     import pyarrow as pa
 
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]

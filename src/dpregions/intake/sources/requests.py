@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     import pyarrow
     from pyproj import CRS
 
-    from dpregions.choices import Unit
-
-
 CHUNK_ROWS = 1 << 16
 """Rows of a source held at once, users apart."""
 

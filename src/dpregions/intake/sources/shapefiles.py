@@ -20,17 +20,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING
 
 from dpregions.errors import InputError
-from dpregions.intake.arrow import RegionStream, attempt, in_our_words
-from dpregions.intake.sources import dbf
-from dpregions.intake.sources.records import (
-    Record,
-    damaged,
-    one_layer,
-    record_batches,
-    record_schema,
-    refuse_useless,
-    stated_crs,
-)
+from dpregions.intake.arrow import RegionStream, attempt
+from dpregions.intake.sources import dbf, records
 from dpregions.intake.sources.requests import Request
 from dpregions.intake.sources.shapes import shape_wkb
 from dpregions.memory import memory_bytes
@@ -42,7 +33,7 @@ _ZIP_KINDS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeE
 _KINDS = (OSError, struct.error, ValueError, *_ZIP_KINDS)
 _PARTS = (".shp", ".shx", ".dbf")
 _HEAD = 100
-_CODE, _VERSION = 9994, 1000
+_CODE, _VERSION = (9994).to_bytes(4, "big"), (1000).to_bytes(4, "little")
 _ROWS_AT_ONCE = 1 << 12
 
 
@@ -65,19 +56,20 @@ Parts = dict[str, _Part]
 
 def open_shapefile(path: Path, request: Request) -> RegionStream:
     """Open a Shapefile by its .shp, or one in a .zip; several need `layer`."""
-    refuse_useless(request)
+    records.refuse_useless(request)
+    damaged = records.damaged(path)
     found = _zipped(path) if path.suffix.lower() == ".zip" else {path.stem: _beside(path)}
     for parts in found.values():
         _refuse_missing(path, parts)
-        attempt(partial(_refuse_partial, path, parts), (OSError, *_ZIP_KINDS), damaged(path))
-    parts = found[one_layer(path, list(found), request.layer)]
-    table = attempt(lambda: _read_table(parts), _KINDS, damaged(path))
+        attempt(partial(_refuse_partial, path, parts), (OSError, *_ZIP_KINDS), damaged)
+    parts = found[records.one_layer(path, list(found), request.layer)]
+    table = attempt(lambda: _read_table(parts), _KINDS, damaged)
     ids = request.id_columns([field.name for field in table.fields])
     readers = [dbf.id_reader(table.field(name)) for name in ids]
     at_once = min(_ROWS_AT_ONCE, request.chunk_rows)
-    records = in_our_words(_records(parts, table, readers, at_once), _KINDS, damaged(path))
-    batches = record_batches(records, ids, request, table.n_rows)
-    return request.stream(batches, record_schema(ids), ids, "geometry", _crs(path, parts))
+    rows = _records(parts, table, readers, at_once)
+    crs = _crs(path, parts)
+    return records.stream(path, rows, _KINDS, ids, request, table.n_rows, crs)
 
 
 def _beside(path: Path) -> Parts:
@@ -135,19 +127,14 @@ def _refuse_partial(path: Path, parts: Parts) -> None:
         head = parts[suffix].head(_HEAD)
         if len(head) < 32 or parts[suffix].size < _stated_size(suffix, head):
             raise InputError(f"{path}: its {suffix} is cut short")
-        if suffix != ".dbf" and _is_other(head):
-            raise damaged(path)
+        if suffix != ".dbf" and (head[:4], head[28:32]) != (_CODE, _VERSION):
+            raise records.damaged(path)
 
 
 def _stated_size(suffix: str, head: bytes) -> int:
     if suffix == ".dbf":
         return dbf.stated_size(head)
     return max(_HEAD, 2 * int(struct.unpack_from(">I", head, 24)[0]))
-
-
-def _is_other(head: bytes) -> bool:
-    code, version = struct.unpack_from(">i", head), struct.unpack_from("<i", head, 28)
-    return (*code, *version) != (_CODE, _VERSION)
 
 
 def _read_table(parts: Parts) -> dbf.TableHeader:
@@ -163,10 +150,10 @@ def _crs(path: Path, parts: Parts) -> CRS | None:
     """Return the CRS, as its authority has it: a Shapefile's own words leave much out."""
     if ".prj" not in parts:
         return None
-    wkt = attempt(lambda: parts[".prj"].head(1 << 20), _KINDS, damaged(path))
-    crs = stated_crs(path, wkt.decode("utf-8", "replace").strip("\ufeff \0\r\n\t"))
+    wkt = attempt(lambda: parts[".prj"].head(1 << 20), _KINDS, records.damaged(path))
+    crs = records.stated_crs(path, wkt.decode("utf-8", "replace").strip("\ufeff \0\r\n\t"))
     known = None if crs is None else crs.to_authority(min_confidence=90)
-    return crs if known is None else stated_crs(path, None, *known)
+    return crs if known is None else records.stated_crs(path, None, *known)
 
 
 def _records(
@@ -174,7 +161,7 @@ def _records(
     table: dbf.TableHeader,
     readers: list[Callable[[bytes], str | None]],
     at_once: int,
-) -> Iterator[Record]:
+) -> Iterator[records.Record]:
     """Yield the rows that were not deleted, each with its geometry."""
     with ExitStack() as stack:
         shapes, index, rows = (stack.enter_context(parts[suffix].open()) for suffix in _PARTS)

@@ -21,17 +21,7 @@ from dpregions.choices import TraceFormat as TraceFormat
 from dpregions.crs import on_the_globe
 from dpregions.errors import Argument, InputError, InputTypeError
 from dpregions.intake.ids import plain_text
-from dpregions.intake.sources import csv_blocks
-from dpregions.intake.sources.tables import (
-    PARQUET,
-    column_types,
-    id_type,
-    numbers,
-    standard,
-    stream,
-    times,
-    users_of,
-)
+from dpregions.intake.sources import csv_blocks, tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +32,7 @@ BATCH_FIXES = 1_000_000
 
 NOT_PRIVATE = "exact, not private, do not publish"
 
-_TABLES = (*PARQUET, ".csv", ".csv.gz")
+_TABLES = (*tables.PARQUET, ".csv", ".csv.gz")
 _TABLE_CLOCK = ("1980-01-06", "2100-01-01")  # GPS time began then
 
 
@@ -175,7 +165,7 @@ def read_fixes(
         names = "user_id, lon, lat and time"
         raise InputTypeError(f"{names} must name columns, got {columns}", argument="user_id")
     files, kind = _files(given, format)
-    return FixReader(files, kind, columns, batch_fixes, progress)
+    return FixReader(files, kind, columns, batch_fixes, progress or (lambda done: None))
 
 
 _Stream = Callable[[Path, list[str]], Iterator[tuple[Any, int]]]
@@ -189,8 +179,8 @@ class FixReader:
     format: str
     _columns: dict[str, str]
     _batch_fixes: int
-    _progress: Callable[[float], None] | None
-    _stream: _Stream = stream
+    _progress: Callable[[float], None]
+    _stream: _Stream = tables.stream
     _met: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -234,21 +224,17 @@ class FixReader:
             self._met["empty_files"] += not (len(rows) or wrong)
             rows["user_id"] = owners[path]
             yield self._sound(rows, wrong, form.collected)
-            self._show(min(1.0, done / total))
+            self._progress(min(1.0, done / total))
 
     def _table_chunks(self, order: _Order, turn: int, passes: int) -> Iterator[pd.DataFrame]:
         done = 0
         for path in self._files:
             for chunk, wrong in self._stream(path, list(self._columns.values())):
-                rows = standard(chunk, self._columns, order.ids)
+                rows = tables.standard(chunk, self._columns, order.ids)
                 done += chunk.num_rows
                 wrong += chunk.num_rows - len(rows)
                 yield self._sound(rows, wrong, _TABLE_CLOCK, count=turn == 0)
-                self._show((turn + min(1.0, done / max(1, order.rows))) / passes)
-
-    def _show(self, done: float) -> None:
-        if self._progress is not None:
-            self._progress(done)
+                self._progress((turn + min(1.0, done / max(1, order.rows))) / passes)
 
     def _sound(
         self, rows: pd.DataFrame, wrong: int, clock: tuple[str, str], count: bool = True
@@ -288,34 +274,24 @@ class _Order:
 def _survey(files: list[Path], columns: dict[str, str], stream: _Stream) -> _Order:
     """Look through the users of tables once; holds each user's id, not the rows."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     seen: set[Any] = set()
     last: Any = None
     clustered = True
     n_rows = 0
-    ids = id_type({path: column_types(path, columns)["user_id"] for path in files})
+    ids = tables.id_type({path: tables.column_types(path, columns)["user_id"] for path in files})
     for path in files:
         for chunk, _ in stream(path, [columns["user_id"]]):
-            users, _ = users_of(chunk[columns["user_id"]], ids)
+            users, _ = tables.users_of(chunk[columns["user_id"]], ids)
             if pa.types.is_timestamp(users.type):  # whose values Python cannot all hold
                 users = users.view(pa.int64())
             n_rows += chunk.num_rows
-            for user in _changes(users).to_pylist():
+            for user in pc.run_end_encode(users).values.to_pylist():
                 clustered = clustered and (user == last or user not in seen)
                 seen.add(user)
                 last = user
     return _Order(clustered, n_rows, ids)
-
-
-def _changes(users: Any) -> Any:
-    """Return the users without those who are the same as the one before."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not len(users):
-        return users
-    changed = pc.not_equal(users[1:], users[:-1])
-    return users.filter(pa.concat_arrays([pa.array([True]), changed]))
 
 
 def _whole_users(chunks: Iterable[pd.DataFrame], least: int) -> Iterator[pd.DataFrame]:
@@ -398,5 +374,5 @@ def _split(data: bytes, form: _TextFormat) -> tuple[pd.DataFrame, int]:
     when = table["date" if "date" in fields else "t"]
     if "date" in fields:
         when = pc.binary_join_element_wise(when, table["time"], b" ")
-    rows = {"t": times(when), "lon": numbers(table["lon"]), "lat": numbers(table["lat"])}
-    return pd.DataFrame(rows), wrong
+    rows = {name: tables.numbers(table[name]) for name in ("lon", "lat")}
+    return pd.DataFrame({"t": tables.times(when), **rows}), wrong

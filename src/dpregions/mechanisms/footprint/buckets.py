@@ -14,19 +14,33 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from dpregions.errors import Argument, PrivacyError
+from dpregions.mechanisms.footprint.sizes import filed_under
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dpregions.arrays import Floats, Ints
     from dpregions.mechanisms.footprint.catalogue import Catalogue
 
 Alphabet = Literal["sizes", "patterns"]
 
 LIMIT = 1 << 23
-"""Most buckets of one mechanism: each gets noise of its own, a few microseconds a draw."""
+"""Most buckets of a strategy that lists them all: each may get noise of its own, a few
+microseconds a draw. A tree lists none but those it opens."""
 
 MOST_CELLS_WIDE = 24
 """Widest footprint: beyond, the catalogue of patterns no longer fits a usual machine."""
+
+
+def n_buckets_of_sizes(side: int, n_rows: int, n_cols: int) -> int:
+    """Return how many buckets a grid has where letters are sizes, up to `side` cells wide."""
+    tall, wide = min(side, n_rows), min(side, n_cols)
+    return (tall * n_rows - tall * (tall - 1) // 2) * (wide * n_cols - wide * (wide - 1) // 2)
+
+
+def can_be_listed(side: int, n_rows: int, n_cols: int) -> bool:
+    """Whether a grid has few enough buckets, and narrow enough ones, for arrays of all of them."""
+    return n_buckets_of_sizes(side, n_rows, n_cols) <= LIMIT and side <= MOST_CELLS_WIDE
 
 
 def refuse_too_many(side: int, n_rows: int, n_cols: int) -> int:
@@ -34,9 +48,8 @@ def refuse_too_many(side: int, n_rows: int, n_cols: int) -> int:
 
     Return how many it has where letters are sizes.
     """
-    tall, wide = min(side, n_rows), min(side, n_cols)
-    n = (tall * n_rows - tall * (tall - 1) // 2) * (wide * n_cols - wide * (wide - 1) // 2)
-    if n <= LIMIT and side <= MOST_CELLS_WIDE:
+    n = n_buckets_of_sizes(side, n_rows, n_cols)
+    if can_be_listed(side, n_rows, n_cols):
         return n
     limit = (
         f"{n:,} buckets, more than {LIMIT:,}"
@@ -70,11 +83,11 @@ class Buckets:
     alphabet: Alphabet
     n_rows: int
     n_cols: int
-    heights: NDArray[np.int64]
-    widths: NDArray[np.int64]
-    weights: NDArray[np.float64]
-    means: NDArray[np.float64]
-    starts: NDArray[np.int64]
+    heights: Ints
+    widths: Ints
+    weights: Floats
+    means: Floats
+    starts: Ints
 
     @classmethod
     def of(cls, catalogue: Catalogue, alphabet: Alphabet, n_rows: int, n_cols: int) -> Buckets:
@@ -84,7 +97,7 @@ class Buckets:
             weights = catalogue.weights * catalogue.prior[h, w]
         else:
             h, w = np.nonzero(catalogue.last > catalogue.first)
-            means, weights = catalogue.size_means[h, w], catalogue.prior[h, w]
+            means, weights = catalogue.means_of(h, w), catalogue.prior[h, w]
         fits = (h <= n_rows) & (w <= n_cols)
         h, w, means, weights = h[fits], w[fits], means[fits], weights[fits]
         n = (n_rows - h + 1) * (n_cols - w + 1)
@@ -96,33 +109,35 @@ class Buckets:
     def __len__(self) -> int:
         return int(self.starts[-1])
 
+    @property
+    def side(self) -> int:
+        """Cells of the widest footprint."""
+        return self.catalogue.side
+
     @cached_property
-    def letters(self) -> NDArray[np.int64]:
+    def letters(self) -> Ints:
         """The letter of each bucket."""
         return np.repeat(np.arange(len(self.heights)), np.diff(self.starts))
 
     @cached_property
-    def places(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def places(self) -> tuple[Ints, Ints]:
         """Row and column of the lower left cell of each bucket."""
         within = np.arange(len(self)) - self.starts[self.letters]
         across = (self.n_cols - self.widths + 1)[self.letters]
         return within // across, within % across
 
     @cached_property
-    def centres(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def centres(self) -> tuple[Ints, Ints]:
         """Row and column of the cell in the middle of each bucket's footprint."""
         row, col = self.places
-        return row + (self.heights[self.letters] - 1) // 2, col + (
-            self.widths[self.letters] - 1
-        ) // 2
+        height, width = self.heights[self.letters], self.widths[self.letters]
+        return row + (height - 1) // 2, col + (width - 1) // 2
 
-    def number(
-        self, letter: NDArray[np.int64] | np.int64, row: NDArray[np.int64], col: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def number(self, letter: Ints | np.int64, row: Ints, col: Ints) -> Ints:
         """Return the bucket of a letter at a place."""
         return self.starts[letter] + row * (self.n_cols - self.widths[letter] + 1) + col
 
-    def numbers(self, places: NDArray[np.int64], spans: NDArray[np.int16]) -> NDArray[np.int64]:
+    def numbers(self, places: Ints, spans: NDArray[np.int16]) -> Ints:
         """Return the bucket of each footprint. Secret where footprints are.
 
         `places` are row, column, height and width in cells; `spans` as in the catalogue.
@@ -131,69 +146,66 @@ class Buckets:
 
         if self.alphabet == "sizes":
             row, col, height, width = places.T
-            h, w = self._known_size[height, width].T
+            h, w = self.filed[height, width].T
             return self.number(self.letter_of_size[h, w], row, col)
         c, across = self.catalogue, self.n_cols - self.widths + 1
         return kernel.numbers_of_patterns(
-            places, spans, self._known_size, c.first, c.last, c.spans, c.often,
+            places, spans, self.filed, c.first, c.last, c.spans, c.often,
             self.letter_of_pattern, self.starts, across,
         )  # fmt: skip
 
-    def of_bodies(
-        self, pattern: NDArray[np.int64], row: NDArray[np.int64], col: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def of_bodies(self, pattern: Ints, row: Ints, col: Ints) -> Ints:
         """Return the bucket of each pattern of the catalogue at a place."""
         if self.alphabet == "patterns":
             return self.number(self.letter_of_pattern[pattern], row, col)
         h, w = self.catalogue.heights[pattern], self.catalogue.widths[pattern]
         return self.number(self.letter_of_size[h, w], row, col)
 
-    def within(self, coarser: Buckets, number: NDArray[np.int64]) -> NDArray[np.int64]:
+    def within(self, coarser: Buckets, number: Ints) -> Ints:
         """Return the bucket of a coarser alphabet, or of the same, that each bucket is part of."""
         if coarser.alphabet == self.alphabet:
             return number
-        letter = np.searchsorted(self.starts, number, side="right") - 1
-        row, col = np.divmod(number - self.starts[letter], self.n_cols - self.widths[letter] + 1)
-        return coarser.of_bodies(self.patterns[letter], row, col)
+        return coarser.of_bodies(self.patterns[self._letter_of(number)], *self._place_of(number))
+
+    def points(self, number: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+        """Return centre cell, row and column, and size, height and width, of some buckets."""
+        letter, (row, col) = self._letter_of(number), self._place_of(number)
+        height, width = self.heights[letter], self.widths[letter]
+        return row + (height - 1) // 2, col + (width - 1) // 2, height, width
+
+    def _letter_of(self, number: Ints) -> Ints:
+        return np.searchsorted(self.starts, number, side="right") - 1
+
+    def _place_of(self, number: Ints) -> tuple[Ints, Ints]:
+        letter = self._letter_of(number)
+        return np.divmod(number - self.starts[letter], self.n_cols - self.widths[letter] + 1)
 
     @cached_property
-    def _known_size(self) -> NDArray[np.int64]:
-        """The footprint a region is filed under: its own, or cut down to one with a witness.
-
-        Only a bound within a few lattice steps of a whole number of cells leaves a footprint
-        without one. The rule looks at the footprint alone.
-        """
-        side = self.catalogue.side
-        known = np.ones((side + 1, side + 1, 2), np.int64)
-        for h in range(1, side + 1):
-            for w in range(1, side + 1):
-                a, b = h, w
-                while not self.catalogue.has(a, b):
-                    a, b = (a - 1, b) if a >= b else (a, b - 1)
-                known[h, w] = a, b
-        return known
+    def filed(self) -> Ints:
+        """The footprint a region is filed under: its own, or cut down to one with a witness."""
+        return filed_under(self.catalogue.last > self.catalogue.first)
 
     @cached_property
-    def letter_of_size(self) -> NDArray[np.int64]:
+    def letter_of_size(self) -> Ints:
         """The letter of each footprint size, where letters are sizes."""
         table = np.zeros((self.catalogue.side + 1,) * 2, np.int64)
         table[self.heights, self.widths] = np.arange(len(self.heights))
         return table
 
     @cached_property
-    def patterns(self) -> NDArray[np.int64]:
+    def patterns(self) -> Ints:
         """The catalogue's pattern of each letter, where letters are patterns."""
         c = self.catalogue
         return np.flatnonzero((c.heights <= self.n_rows) & (c.widths <= self.n_cols))
 
     @cached_property
-    def letter_of_pattern(self) -> NDArray[np.int64]:
+    def letter_of_pattern(self) -> Ints:
         """The letter of each of the catalogue's patterns, where letters are patterns."""
         table = np.zeros(len(self.catalogue), np.int64)
         table[self.patterns] = np.arange(len(self.patterns))
         return table
 
-    def expand(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def expand(self, values: Floats) -> Floats:
         """Return the Euler array of bucket counts, each with its letter's mean pattern."""
         from dpregions.mechanisms.footprint import kernel
 
@@ -203,7 +215,7 @@ class Buckets:
         return out
 
     @cached_property
-    def _tables(self) -> NDArray[np.float64]:
+    def _tables(self) -> Floats:
         """Each letter's summed-area table of its signed mean, a row and column of 0 first."""
         size = self.means.shape[1]
         signs = (-1.0) ** np.add.outer(np.arange(size), np.arange(size))
@@ -211,9 +223,13 @@ class Buckets:
         tables[:, 1:, 1:] = np.cumsum(np.cumsum(self.means * signs, axis=1), axis=2)
         return tables
 
-    def weigh_rectangles(
-        self, ranges: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    @property
+    def tables(self) -> list[Floats]:
+        """Each letter's summed-area table of its signed mean: any rectangle's chance by corners."""
+        sizes = zip(self._tables, self.heights, self.widths, strict=True)
+        return [table[: 2 * h, : 2 * w] for table, h, w in sizes]
+
+    def weigh_rectangles(self, ranges: Ints) -> tuple[Ints, Floats]:
         """Return the buckets near rectangles, and the chance that a body in each touches each.
 
         `ranges` are ``row0, row1, col0, col1`` of cells, one column a rectangle. A body in any
@@ -233,7 +249,7 @@ class Buckets:
             chances.append(chance.reshape(len(row0), -1))
         return np.concatenate(which), np.concatenate(chances, axis=1)
 
-    def weigh(self, signs: NDArray[np.int8]) -> NDArray[np.float64]:
+    def weigh(self, signs: NDArray[np.int8]) -> Floats:
         """Return what a body in each bucket is expected to add to a query: how `expand` weighs it.
 
         For a rectangle, the prior chance that the body touches it. `signs` is the query as a
@@ -247,9 +263,7 @@ class Buckets:
         )
 
 
-def _overlap(
-    first: NDArray[np.int64], last: NDArray[np.int64], n: int, extent: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _overlap(first: Ints, last: Ints, n: int, extent: int) -> tuple[Ints, Ints, Ints]:
     """Return the places along an axis of n cells where a footprint may meet some ranges of cells.
 
     And which of its doubled lines, from and up to, lie in each range: shape (ranges, places),

@@ -2,8 +2,8 @@
 
 Made from public parameters alone (the bound in cells): many random ellipses within the bound
 are laid on a grid, and what they touch is tallied. It serves three ends: a prior for the shape
-of a region whose footprint is known, the alphabet when shapes are measured, and a witness for
-each pattern, a convex polygon within the bound that touches just that. The draw is seeded with
+of a region whose footprint is known, the alphabet when shapes are measured, and witnesses for
+each pattern, convex polygons within the bound that touch just that. The draw is seeded with
 a constant: everyone has the same catalogue. It never sees data.
 """
 
@@ -18,19 +18,25 @@ import numpy as np
 from dpregions.geometry.grid import Grid
 from dpregions.geometry.lattice import STEPS
 from dpregions.geometry.outlines import Bound, Outlines
+from dpregions.mechanisms.footprint.ellipses import CORNERS, longest, n_ellipses, outlines_of
+from dpregions.mechanisms.footprint.sizes import PATTERNS_A_FOOTPRINT, diamond
 from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
+from dpregions.mechanisms.footprint.witnesses import (
+    CLEAR,
+    Patterns,
+    Witnesses,
+    clear_footprints,
+    ragged,
+    spread_witnesses,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-PATTERNS_A_FOOTPRINT = 64
-"""Patterns kept of each size: a limit of the file format, which refuses more."""
-CORNERS = 12
-"""Corners of an ellipse's outline: another limit of the file format."""
-CLEAR = 4
-"""A witness keeps its pattern when it is moved by this many lattice steps: geometry, not tuned."""
-_ELLIPSES, _ELLIPSES_PER_CELL = 40_000, 400
-"""Ellipses drawn, and more for each cell of the largest footprint: as many as take a second."""
+    from dpregions.arrays import Floats, Ints
+
+ALL_MEANS_SIDE = 24
+"""Widest footprint of a catalogue whose means are all held at once: 50 MB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +57,8 @@ class Catalogue:
         Patterns of footprint h x w are ``first[h, w]:last[h, w]``.
     prior : float64, (side + 1, side + 1)
         Prior probability of the footprint's size.
+    starts : int64
+        Pattern `p` has the witnesses ``starts[p]:starts[p + 1]``, which lie along a curve.
     xy, offsets : int64
         Witness outlines, ragged, in lattice steps from the footprint's lower left corner.
     """
@@ -64,6 +72,7 @@ class Catalogue:
     first: NDArray[np.int64]
     last: NDArray[np.int64]
     prior: NDArray[np.float64]
+    starts: NDArray[np.int64]
     xy: NDArray[np.int64]
     offsets: NDArray[np.int64]
 
@@ -75,10 +84,14 @@ class Catalogue:
         widths: NDArray[np.int64],
         spans: NDArray[np.int16],
         times: NDArray[np.int64],
+        witnesses: NDArray[np.int64],
         xy: NDArray[np.int64],
         corners: NDArray[np.int64],
     ) -> Catalogue:
-        """Return the catalogue of patterns sorted by footprint; `corners`: of each outline."""
+        """Return the catalogue of patterns sorted by footprint.
+
+        `witnesses` says how many each pattern has, `corners` how many each outline has.
+        """
         first = np.zeros((side + 1, side + 1), np.int64)
         n = np.zeros_like(first)
         np.add.at(n, (heights, widths), 1)
@@ -95,6 +108,7 @@ class Catalogue:
             first=first,
             last=first + n,
             prior=total / total.sum(),
+            starts=np.concatenate([[0], np.cumsum(witnesses)]),
             xy=xy,
             offsets=np.concatenate([[0], np.cumsum(corners)]),
         )
@@ -111,24 +125,68 @@ class Catalogue:
         """Whether some body within the bound has this footprint."""
         return bool(self.first[height, width] < self.last[height, width])
 
+    @cached_property
+    def nearest(self) -> Ints:
+        """The size nearest to each that some pattern has: ``[h, w]`` first, then both."""
+        there = np.argwhere(self.last > self.first)
+        at = np.arange(self.side + 1)
+        far = np.abs(at[:, None] - there.T[:, None])
+        best = [(row + far[1]).argmin(axis=-1) for row in far[0]]
+        return there[np.array(best)]
+
     def pattern_arrays(self, which: slice = slice(None)) -> NDArray[np.float64]:
         """Return patterns as arrays of 0 and 1, padded to ``2 * side - 1`` squared."""
         at = np.arange(2 * self.side - 1)
         low, high = 2 * self.spans[which, :, :1], 2 * self.spans[which, :, 1:]
         return ((at >= low) & (at <= high)).astype(np.float64)
 
+    def mean_of(self, height: int, width: int) -> Floats:
+        """Return the prior mean pattern of a footprint size, padded to ``2 * side - 1`` squared."""
+        which = slice(self.first[height, width], self.last[height, width])
+        weighted = self.pattern_arrays(which) * self.weights[which, None, None]
+        mean: Floats = weighted.sum(axis=0)
+        return mean
+
     @cached_property
-    def size_means(self) -> NDArray[np.float64]:
-        """The prior mean pattern of each footprint size, ``[h, w]`` first."""
+    def size_means(self) -> Floats:
+        """The prior mean pattern of each footprint size, ``[h, w]`` first.
+
+        580 MB where footprints are 65 cells wide: there, ask `means_of` for those that are needed.
+        """
         size = 2 * self.side - 1
         means = np.zeros((self.side + 1, self.side + 1, size, size))
         # Footprint by footprint: all patterns at once would not fit, where k is large.
         for h, w in np.argwhere(self.last > self.first):
-            which = slice(self.first[h, w], self.last[h, w])
-            weighted = self.pattern_arrays(which) * self.weights[which, None, None]
-            means[h, w] = weighted.sum(axis=0)
+            means[h, w] = self.mean_of(h, w)
         means.flags.writeable = False
         return means
+
+    def means_of(self, heights: Ints, widths: Ints) -> Floats:
+        """Return the prior mean pattern of some footprint sizes."""
+        if self.side <= ALL_MEANS_SIDE:
+            return self.size_means[heights, widths]
+        means = np.zeros((len(heights), 2 * self.side - 1, 2 * self.side - 1))
+        for i, (h, w) in enumerate(zip(heights, widths, strict=True)):
+            means[i] = self.mean_of(h, w)
+        return means
+
+    def deficits(self, height: int, width: int) -> Floats:
+        """Return how likely a body of a footprint size misses rectangles at its corners.
+
+        ``[top, right, i, j]`` is 1 less the prior chance that it touches the rectangle of i + 1
+        rows and j + 1 columns of cells at the footprint's lower left corner, or at the upper
+        (``top`` = 1) or right one (``right`` = 1): shape (2, 2, height, width).
+        """
+        which = slice(self.first[height, width], self.last[height, width])
+        spans = self.spans[which, : 2 * height - 1 : 2]
+        columns, weights = np.arange(1, width + 1), self.weights[which]
+        misses = np.empty((2, 2, height, width))
+        for right, free in enumerate((spans[:, :, 0], width - 1 - spans[:, :, 1])):
+            for top, rows in enumerate((free, free[:, ::-1])):
+                # Columns that no row of the rectangle reaches into, counted from its corner.
+                clear = np.minimum.accumulate(rows, axis=1)
+                misses[top, right] = np.tensordot(weights, clear[:, :, None] >= columns, 1)
+        return misses
 
 
 def catalogue(side: int, bound: int, tuning: Tuning = TUNING) -> Catalogue:
@@ -141,34 +199,42 @@ def drawn_catalogue(side: int, bound: int, least_aspect: float, length_power: fl
     """Return the catalogue by the numbers that it depends on: others of a tuning do not matter."""
     big = 2 * side + 4
     bodies = _bodies(side, bound, big, least_aspect, length_power)
-    places, spans = bodies.footprints(big, big, side, empty=True)
-    keep = places[:, 2] > 0
-    for dx, dy in ((CLEAR, CLEAR), (CLEAR, -CLEAR), (-CLEAR, CLEAR), (-CLEAR, -CLEAR)):
-        there = Outlines(bodies.xy + np.array([dx, dy]), bodies.offsets)
-        moved = there.footprints(big, big, side, empty=True)
-        keep &= (moved[0] == places).all(axis=1) & (moved[1] == spans).all(axis=(1, 2))
-    # Tally: bodies with the same footprint size and spans are one pattern.
-    keys = np.concatenate([places[:, 2:], spans.reshape(len(spans), -1)], axis=1)[keep]
-    rows, witness, times = np.unique(
-        keys.astype(np.int16), axis=0, return_index=True, return_counts=True
-    )
-    chosen = _most_frequent(rows[:, 0] * (side + 1) + rows[:, 1], times)
-    rows, times = rows[chosen], times[chosen]
-    xy, offsets = bodies.xy, bodies.offsets
-    shown = np.flatnonzero(keep)[witness[chosen]]
-    heights, widths = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)
-    sizes = np.diff(offsets)[shown]
-    vertices = np.concatenate([np.arange(offsets[b], offsets[b + 1]) for b in shown])
-    corner = places[shown][:, [1, 0]] * STEPS
+    places, spans, keep = clear_footprints(bodies, big, side)
+    shown, pattern, times = _tallied(places, spans, keep, side)
+    first = shown[np.unique(pattern, return_index=True)[1]]
+    heights, widths = places[first, 2:].T
+    vertex, offsets = ragged(bodies.offsets, shown)
+    corner = np.repeat(places[shown][:, [1, 0]] * STEPS, np.diff(offsets), axis=0)
+    drawn = Witnesses(pattern, Outlines(bodies.xy[vertex] - corner, offsets))
+    found = spread_witnesses(Patterns(side, bound, heights, widths, spans[first]), drawn)
     return Catalogue.of(
         side,
         heights,
         widths,
-        spans=rows[:, 2:].reshape(len(rows), -1, 2).astype(np.int16),
+        spans=spans[first],
         times=times,
-        xy=xy[vertices] - np.repeat(corner, sizes, axis=0),
-        corners=sizes,
+        witnesses=np.bincount(found.pattern),
+        xy=found.outlines.xy,
+        corners=np.diff(found.outlines.offsets),
     )
+
+
+def _tallied(
+    places: NDArray[np.int64], spans: NDArray[np.int16], keep: NDArray[np.bool_], side: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the bodies that have a pattern of the catalogue, which one, and how often each is.
+
+    Bodies with the same footprint size and spans have one pattern; those to keep are looked at.
+    """
+    keys = np.concatenate([places[:, 2:], spans.reshape(len(spans), -1)], axis=1)[keep]
+    rows, same, times = np.unique(
+        keys.astype(np.int16), axis=0, return_inverse=True, return_counts=True
+    )
+    chosen = _most_frequent(rows[:, 0] * (side + 1) + rows[:, 1], times)
+    number = np.full(len(rows), -1)
+    number[chosen] = np.arange(len(chosen))
+    pattern = number[same]
+    return np.flatnonzero(keep)[pattern >= 0], pattern[pattern >= 0], times[chosen]
 
 
 def _most_frequent(size: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -182,46 +248,15 @@ def _most_frequent(size: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray
 def _bodies(side: int, bound: int, big: int, least_aspect: float, length_power: float) -> Outlines:
     """Return outlines of random ellipses, and of a diamond for every footprint there can be."""
     rng = np.random.default_rng(0)
-    n = _ELLIPSES + _ELLIPSES_PER_CELL * side**2
-    longest = min((bound - 4 * CLEAR) / STEPS, float(side))
-    along = longest * rng.random(n) ** length_power
+    n = n_ellipses(side)
+    along = longest(side, bound) * rng.random(n) ** length_power
     across = along * rng.uniform(least_aspect, 1.0, n)
-    turn = rng.uniform(0, np.pi, (n, 1))
-    middle = big / 2 + rng.random((n, 2, 1))
-    angle = np.arange(CORNERS) * 2 * np.pi / CORNERS
-    u, v = np.cos(angle) * along[:, None] / 2, np.sin(angle) * across[:, None] / 2
-    x = middle[:, 0] + np.cos(turn) * u - np.sin(turn) * v
-    y = middle[:, 1] + np.sin(turn) * u + np.cos(turn) * v
-    points = np.stack([x, y], axis=-1).reshape(-1, 2)
+    turn = rng.uniform(0, np.pi, n)
+    x, y = (big / 2 + rng.random((n, 2))).T
+    points = outlines_of(along, across, turn, x, y).reshape(-1, 2)
     starts = np.arange(n + 1) * CORNERS
-    diamonds = np.array(
-        [_diamond(h, w, bound) for h in range(1, side + 1) for w in range(1, side + 1)]
-    )
+    sides = range(1, side + 1)
+    diamonds = np.array([diamond(h, w, bound) for h in sides for w in sides])
     points = np.concatenate([points, diamonds.reshape(-1, 2)])
     starts = np.concatenate([starts, starts[-1] + 4 * np.arange(1, len(diamonds) + 1)])
     return Outlines.of(points, starts, Grid(0, 0, 1, big, big), Bound(side, bound - CLEAR, True))
-
-
-_INSET = 0.23
-"""How far a diamond's tips reach into their cells: far enough to be clear of the sides."""
-_WAIST, _WAIST_ODD, _WAIST_EVEN = 0.6, 0.47, 0.29
-"""Where a diamond is widest: as a share of one that spans one or two cells, or within the middle
-cell of a longer one. Any fractions do whose sides pass no vertex of the grid within `CLEAR`: round
-ones, such as a half, would. Not tuned: a diamond only sees to it that a footprint has a witness."""
-
-
-def _diamond(h: int, w: int, bound: int) -> NDArray[np.float64]:
-    """Return the corners of a diamond with footprint h x w whose extent is as small as can be."""
-    (left, x, right), (bottom, y, top) = (_tips_and_waist(n, bound) for n in (w, h))
-    return np.array([[left, y], [x, bottom], [right, y], [x, top]])
-
-
-def _tips_and_waist(n: int, bound: int) -> tuple[float, float, float]:
-    """Return where a diamond over n cells begins, is widest and ends along an axis."""
-    # To touch n cells it must span n - 2 whole ones. What the bound leaves is for its two tips,
-    # and half of that is not used: outlines are snapped, moved and held against a tighter bound.
-    inset = min(_INSET, max(bound / STEPS - (n - 2), 0.0) / 4)
-    low, high = (1 - inset, n - 1 + inset) if n > 1 else (0.5 - inset, 0.5 + inset)
-    if n <= 2:  # its whole extent may be far less than a cell
-        return low, low + _WAIST * (high - low), high
-    return low, n // 2 + (_WAIST_ODD if n % 2 else _WAIST_EVEN), high

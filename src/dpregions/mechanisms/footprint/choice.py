@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from numbers import Real
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
@@ -24,16 +25,24 @@ from dpregions.mechanisms.footprint.bodies import Bodies
 from dpregions.mechanisms.footprint.buckets import LIMIT, Alphabet, Buckets
 from dpregions.mechanisms.footprint.expectation import expected_buckets
 from dpregions.mechanisms.footprint.fits import covert_fit
-from dpregions.mechanisms.footprint.levels import WHOLE, Hierarchy
+from dpregions.mechanisms.footprint.levels import WHOLE, Hierarchy, Level
 from dpregions.mechanisms.footprint.measuring import Measured, Measurement, Strategy, measure
+from dpregions.mechanisms.footprint.tree.growing import Adaptive
+from dpregions.mechanisms.footprint.tree.keyed import KeyedCounts
+from dpregions.mechanisms.footprint.tree.ladder import Ladder
+from dpregions.mechanisms.footprint.tree.measured import TreeShares, measure_tree
+from dpregions.mechanisms.footprint.tree.reading import TreeReading
 from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
+from dpregions.privacy.budget import Budget
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from dpregions.arrays import Floats, Ints, Numbers
     from dpregions.geometry.grid import Grid
     from dpregions.mechanisms.footprint.catalogue import Catalogue
     from dpregions.mechanisms.footprint.tuning import Words
+
+Size = tuple[int, int]
+"""Rows and columns of cells."""
 
 _LEAST_REGIONS = 20.0
 """A city has so many regions at least: a noisy total may be negative."""
@@ -41,7 +50,7 @@ _MOST_PATTERNS = 1_000_000
 """Patterns times places up to which plans that measure shapes are tried: a limit of time."""
 _FLOOR = 0.001
 """Errors are relative to the truth, or to this share of all regions where that is more: as in
-`planning.workload`."""
+`planning.exact_data`."""
 _GOLDEN = (5**0.5 - 1) / 2
 
 
@@ -72,10 +81,10 @@ def candidates(
 class _City:
     """A made-up city: bodies, their true answers, the queries to judge by."""
 
-    shape: tuple[int, int]
+    shape: Size
     bodies: Bodies
-    queries: list[NDArray[np.int64]]
-    truth: list[NDArray[np.float64]]
+    queries: list[Ints]
+    truth: list[Floats]
 
 
 def choose(
@@ -87,9 +96,10 @@ def choose(
     n_regions: float,
     spent: float,
     factor: int = 1,
-    sizes: list[tuple[int, int]] | None = None,
+    sizes: list[Size] | None = None,
+    trees: bool = True,
     tuning: Tuning = TUNING,
-) -> Strategy:
+) -> Strategy | Adaptive:
     """Return the candidate with the least mean log error over the workload.
 
     Parameters
@@ -106,6 +116,8 @@ def choose(
         Sensitivity of a level: 2 under replace-one.
     sizes : list of (rows, cols), optional
         The workload's rectangles, in cells; by default `Rectangles.sizes`.
+    trees : bool
+        Whether adaptive trees are tried too.
     tuning : Tuning, optional
     """
     rows, cols = _proxy(n_rows, n_cols, tuning)
@@ -120,13 +132,21 @@ def choose(
     on_total, on_rest = (share * fewer / factor for share in (spent, epsilon))
     asked = sizes or Rectangles(rows, cols).sizes()
     asked = [(min(h, rows), min(w, cols)) for h, w in asked]
-    cities = _cities(catalogue, rows, cols, int(n_on_proxy / fewer), asked, tuning)
-    tried = candidates(catalogue.side, rows, cols, shapes=shapes, tuning=tuning)
-    errors = [_trial_error(one, cities, catalogue, on_rest, on_total, tuning) for one in tried]
+    cities = _cities(catalogue, (rows, cols), int(n_on_proxy / fewer), asked, tuning)
+    tried: list[Strategy | Adaptive] = []
+    tried += candidates(catalogue.side, rows, cols, shapes=shapes, tuning=tuning)
+    if trees and min(rows, cols) > 1:
+        tried += [Adaptive(*words) for words in tuning.trees]
+    # A tree must be clearly better: it was the worse choice on real data where it was a near tie.
+    errors = [
+        _trial_error(one, cities, on_rest, on_total, tuning)
+        + tuning.tree_margin * isinstance(one, Adaptive)
+        for one in tried
+    ]
     return tried[int(np.argmin(errors))]
 
 
-def _proxy(n_rows: int, n_cols: int, tuning: Tuning) -> tuple[int, int]:
+def _proxy(n_rows: int, n_cols: int, tuning: Tuning) -> Size:
     """Return the size of a grid like it, or of itself where it is small enough to rehearse."""
     shrink = max(n_rows, n_cols) / tuning.proxy_side
     if shrink <= 1:
@@ -161,9 +181,14 @@ class _ImaginedNoise:
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
 
-    def add(self, values: NDArray[Any], *, epsilon: Any, sensitivity: int) -> NDArray[Any]:
+    def add(self, values: Numbers, *, epsilon: Any, sensitivity: int) -> Numbers:
         """Return the values with Laplace noise."""
         return values + self._rng.laplace(0.0, sensitivity / epsilon, len(values))
+
+    def allot(self, budget: Budget) -> _ImaginedNoise:
+        """Return itself: it meters nothing."""
+        del budget
+        return self
 
     @staticmethod
     def variance(epsilon: float, sensitivity: int) -> float:
@@ -172,48 +197,125 @@ class _ImaginedNoise:
 
 
 def _trial_error(
-    strategy: Strategy,
+    strategy: Strategy | Adaptive,
     cities: list[_City],
-    catalogue: Catalogue,
     epsilon: float,
     spent: float,
     tuning: Tuning,
 ) -> float:
     """Return the mean over cities and query sizes of the log of the median relative error."""
-    buckets = Buckets.of(catalogue, strategy.alphabet, *cities[0].shape)
-    tree = Hierarchy.of(buckets, strategy.levels)
-    weights = strategy.weights
-    whole = sum(weights.values())
-    shares = {WHOLE: spent} | {at: epsilon * weight / whole for at, weight in weights.items()}
+    known, shape = cities[0].bodies.catalogue, cities[0].shape
+    trial: _Trial | _TreeTrial
+    if isinstance(strategy, Adaptive):
+        trial = _TreeTrial.of(strategy, known, shape, epsilon, spent, tuning)
+    else:
+        trial = _Trial.of(strategy, known, shape, epsilon, spent, tuning)
     logs = []
     for seed, city in enumerate(cities):
-        bodies, noise = city.bodies, _ImaginedNoise(seed)
-        number = buckets.of_bodies(bodies.pattern, bodies.row, bodies.col)
-        counts = np.bincount(number, bodies.times, len(buckets))
-        total = noise.add(tree.sums(WHOLE, counts), epsilon=spent, sensitivity=1)
-        noisy = {WHOLE: total, **measure(tree, counts, shares, 1, noise)}
-        measured = Measured.of(tree, noisy, shares, 1, noise.variance)
-        fitted = covert_fit(measured, expected_buckets(measured, tuning), tuning)
-        table = SignedTable(buckets.expand(fitted))
+        table = SignedTable(trial.counts(city.bodies, _ImaginedNoise(seed)))
+        floor = _FLOOR * city.bodies.times.sum()
         for cells, truth in zip(city.queries, city.truth, strict=True):
             off = np.abs(table.rectangles(*cells) - truth)
-            error = np.median(off / np.maximum(truth, _FLOOR * counts.sum()))
+            error = np.median(off / np.maximum(truth, floor))
             logs.append(math.log(error + tuning.good_enough))
     return float(np.mean(logs))
 
 
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """A strategy of levels, ready to be tried on bodies: measured and fitted as a release is."""
+
+    tree: Hierarchy
+    shares: dict[Level, float]
+    tuning: Tuning
+
+    @classmethod
+    def of(
+        cls,
+        strategy: Strategy,
+        known: Catalogue,
+        shape: Size,
+        epsilon: float,
+        spent: float,
+        tuning: Tuning,
+    ) -> _Trial:
+        """Return the trial of a strategy, with what the total costs and what is left."""
+        tree = Hierarchy.of(Buckets.of(known, strategy.alphabet, *shape), strategy.levels)
+        whole = sum(strategy.weights.values())
+        shares = {at: epsilon * weight / whole for at, weight in strategy.weights.items()}
+        return cls(tree, {WHOLE: spent} | shares, tuning)
+
+    def counts(self, bodies: Bodies, noise: _ImaginedNoise) -> Floats:
+        """Return about the counts that a release of some bodies has."""
+        tree, buckets, shares = self.tree, self.tree.buckets, self.shares
+        number = buckets.of_bodies(bodies.pattern, bodies.row, bodies.col)
+        counts = np.bincount(number, bodies.times, len(buckets))
+        total = noise.add(tree.sums(WHOLE, counts), epsilon=shares[WHOLE], sensitivity=1)
+        noisy = {WHOLE: total, **measure(tree, counts, shares, 1, noise)}
+        measured = Measured.of(tree, noisy, shares, 1, noise.variance)
+        expected = expected_buckets(measured, self.tuning)
+        return buckets.expand(covert_fit(measured, expected, self.tuning))
+
+
+@dataclass(frozen=True, eq=False)
+class _TreeTrial:
+    """An adaptive tree, ready to be tried on bodies."""
+
+    how: Adaptive
+    ladder: Ladder
+    buckets: Buckets
+    shares: TreeShares
+    tuning: Tuning
+
+    @classmethod
+    def of(
+        cls,
+        how: Adaptive,
+        known: Catalogue,
+        shape: Size,
+        epsilon: float,
+        spent: float,
+        tuning: Tuning,
+    ) -> _TreeTrial:
+        """Return the trial of a tree, with what the total costs and what is left."""
+        buckets = Buckets.of(known, "sizes", *shape)
+        prior = np.zeros_like(known.prior)
+        prior[buckets.heights, buckets.widths] = buckets.weights
+        ladder = Ladder(*shape, known.side, buckets.filed, prior / prior.sum())
+        # A few digits are enough here, and quick as fractions.
+        first, rest = (Budget(Fraction(float(f"{share:.4g}"))) for share in (spent, epsilon))
+        shares = TreeShares.of(known.side, first, rest, tuning)
+        return cls(how, ladder, buckets, shares, tuning)
+
+    def counts(self, bodies: Bodies, noise: _ImaginedNoise) -> Floats:
+        """Return about the counts that a release of some bodies has."""
+        h, w = bodies.catalogue.heights[bodies.pattern], bodies.catalogue.widths[bodies.pattern]
+        keys = self.ladder.keys(bodies.row + (h - 1) // 2, bodies.col + (w - 1) // 2, h, w)
+        order = np.argsort(keys)
+        exact = KeyedCounts(self.ladder, keys[order], bodies.times[order])
+
+        def counts(level: int, nodes: Ints, share: Budget) -> Floats:
+            return noise.add(exact.of_nodes(level, nodes), epsilon=float(share), sensitivity=1)
+
+        def sizes(tall: Ints, wide: Ints, share: Budget) -> Floats:
+            return noise.add(exact.of_sizes(tall, wide), epsilon=float(share), sensitivity=1)
+
+        first = float(self.shares.first)
+        total = noise.add(np.array([bodies.times.sum()]), epsilon=first, sensitivity=1)
+        measured = measure_tree(
+            self.ladder, self.how, self.shares, 1, float(total[0]), counts, sizes,
+            lambda share, factor: noise.variance(float(share), factor), self.tuning,
+        )  # fmt: skip
+        return self.buckets.expand(TreeReading(measured, self.tuning).held_by(self.buckets))
+
+
 def _cities(
-    catalogue: Catalogue,
-    n_rows: int,
-    n_cols: int,
-    n: int,
-    sizes: list[tuple[int, int]],
-    tuning: Tuning,
+    catalogue: Catalogue, shape: Size, n: int, sizes: list[Size], tuning: Tuning
 ) -> list[_City]:
     """Make up cities: smaller and larger bodies, smooth and rough, spread over what is likely."""
     rng = np.random.default_rng(0)
     # Small grids are quick to rehearse, and their few placements tell plans apart less well.
-    trials = tuning.tried_buckets // (n_rows * n_cols * catalogue.side**2)
+    trials = tuning.tried_buckets // (math.prod(shape) * catalogue.side**2)
     trials = min(max(trials, tuning.least_trials), tuning.most_trials)
     strays = NormalDist(tuning.stray_mean, tuning.stray_spread)
     cities = []
@@ -221,21 +323,20 @@ def _cities(
         # Quantiles of both, in different orders: multiples of the golden ratio.
         stray = strays.inv_cdf((i + 0.5) / trials)
         spots = tuning.most_spots * ((i + 0.5) * _GOLDEN % 1.0)
-        weights = _off_the_prior(catalogue, n_rows, n_cols, stray, tuning)
-        bodies = _made_up(catalogue, n_rows, n_cols, n, weights, spots, rng, tuning)
-        table, asked = SignedTable(bodies.counts_on(n_rows, n_cols)), Rectangles(n_rows, n_cols)
+        weights = _off_the_prior(catalogue, shape, stray, tuning)
+        bodies = _made_up(catalogue, shape, n, weights, spots, rng, tuning)
+        table, asked = SignedTable(bodies.counts_on(*shape)), Rectangles(*shape)
         queries = [asked.placed(h, w, tuning.trial_queries, rng) for h, w in sizes]
         truth = [table.rectangles(*cells) for cells in queries]
-        cities.append(_City((n_rows, n_cols), bodies, queries, truth))
+        cities.append(_City(shape, bodies, queries, truth))
     return cities
 
 
 def _made_up(
     catalogue: Catalogue,
-    n_rows: int,
-    n_cols: int,
+    shape: Size,
     n: int,
-    weights: NDArray[np.float64],
+    weights: Floats,
     spots: float,
     rng: np.random.Generator,
     tuning: Tuning,
@@ -246,8 +347,9 @@ def _made_up(
     any mixture of districts, and a strategy must not count on smoothness. The share `spots` of
     all bodies is in such spots.
     """
+    n_rows, n_cols = shape
     pattern = rng.choice(len(catalogue), n, p=weights)
-    place = _places(n_rows, n_cols, n, rng, tuning)
+    place = _places(shape, n, rng, tuning)
     # A body in a spot is where another one is and like it. The first spots draw the most.
     in_spot = np.flatnonzero(rng.random(n) < spots)
     n_spots = n // tuning.bodies_per_spot
@@ -257,14 +359,12 @@ def _made_up(
     pattern[in_spot], place[in_spot] = pattern[like], place[like]
     row = np.clip(place[:, 0], 0, n_rows - catalogue.heights[pattern])
     col = np.clip(place[:, 1], 0, n_cols - catalogue.widths[pattern])
-    return Bodies(catalogue, pattern, row, col, np.ones(n, np.int64))
+    return Bodies.of_patterns(catalogue, pattern, row, col, np.ones(n, np.int64))
 
 
-def _places(
-    n_rows: int, n_cols: int, n: int, rng: np.random.Generator, tuning: Tuning
-) -> NDArray[np.int64]:
+def _places(shape: Size, n: int, rng: np.random.Generator, tuning: Tuning) -> Ints:
     """Return cells, row and column, in districts that follow Zipf's law and between them."""
-    extent, n_districts = np.array([n_rows, n_cols]), tuning.districts
+    extent, n_districts = np.array(shape), tuning.districts
     middles = extent * rng.normal(0.5, tuning.district_scatter, (n_districts, 2))
     width = rng.uniform(tuning.narrowest_district, tuning.widest_district, n_districts)
     crowd = 1.0 / np.arange(1, n_districts + 1)
@@ -275,16 +375,14 @@ def _places(
     return np.floor(at).astype(np.int64)
 
 
-def _off_the_prior(
-    catalogue: Catalogue, n_rows: int, n_cols: int, stray: float, tuning: Tuning
-) -> NDArray[np.float64]:
+def _off_the_prior(catalogue: Catalogue, shape: Size, stray: float, tuning: Tuning) -> Floats:
     """Return how often patterns occur where sizes and shapes are not quite the prior's.
 
     A strategy must not count on the prior: bodies are larger than it has them by `stray` of its
     standard deviations of sizes, or smaller, and fill more of their footprints.
     """
     h, w = catalogue.heights, catalogue.widths
-    weight = catalogue.weights * catalogue.prior[h, w] * ((h <= n_rows) & (w <= n_cols))
+    weight = catalogue.weights * catalogue.prior[h, w] * ((h <= shape[0]) & (w <= shape[1]))
     size = (h + w).astype(np.float64)
     mean = np.average(size, weights=weight)
     spread = math.sqrt(np.average((size - mean) ** 2, weights=weight)) or 1.0
@@ -294,7 +392,7 @@ def _off_the_prior(
     return weight / weight.sum()
 
 
-def workload_sizes(workload: Any, grid: Grid) -> list[tuple[int, int]]:
+def workload_sizes(workload: Any, grid: Grid) -> list[Size]:
     """Return a user's sizes of rectangles as (rows, cols), in cells, or say why they cannot be."""
     if isinstance(workload, str) or not isinstance(workload, Sequence) or not workload:
         raise InputError(

@@ -17,12 +17,11 @@ from dpregions.mechanisms.footprint.levels import letter_groups
 from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from dpregions.arrays import Floats
     from dpregions.mechanisms.footprint.measuring import Measured
 
 
-def expected_buckets(measured: Measured, tuning: Tuning = TUNING) -> NDArray[np.float64]:
+def expected_buckets(measured: Measured, tuning: Tuning = TUNING) -> Floats:
     """Return how much each bucket is expected to hold beforehand, up to a factor.
 
     As `expected_letters` says, but within each of the finest measured parts by the density of
@@ -38,14 +37,18 @@ def expected_buckets(measured: Measured, tuning: Tuning = TUNING) -> NDArray[np.
     held = covert_fit(measured, letters, tuning)
     if not held.any():
         return letters
-    inside, share = np.bincount(part, held, n)[part], np.bincount(part, letters, n)[part]
-    even = around.smooth(letters) * (held.sum() / letters.sum())
-    found = letters
-    for _ in range(tuning.smoothings):
-        dense = letters * (around.smooth(held) / even + tuning.even_density)
-        found = dense / np.bincount(part, dense, n)[part]
-        held = inside * found
-    return share * found
+    from dpregions.mechanisms.footprint import kernel
+
+    inside, share = np.bincount(part, held, n), np.bincount(part, letters, n)
+    even = around.sums(around.lattice(letters))[around.at] * (held.sum() / letters.sum())
+    found, lattice = letters, around.lattice(held)
+    for i in range(tuning.smoothings):
+        if i:
+            lattice = kernel.on_lattice(found, inside, part, around.at, len(lattice))
+        found = kernel.dense_shares(
+            letters, around.sums(lattice), around.at, even, tuning.even_density, part, n
+        )
+    return share[part] * found
 
 
 class _Surroundings:
@@ -58,27 +61,23 @@ class _Surroundings:
         row = 2 * row + buckets.heights[buckets.letters] - 1
         col = 2 * col + buckets.widths[buckets.letters] - 1
         self._shape = 2 * buckets.n_rows - 1, 2 * buckets.n_cols - 1
-        self._at = row * self._shape[1] + col
+        self.at = row * self._shape[1] + col
         steps = np.arange(math.ceil(8 * reach) + 1)  # up to four standard deviations
         self._bell = np.exp(-0.5 * (steps / (2 * reach)) ** 2)
 
-    def smooth(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the weighted sum around each bucket."""
-        n_rows, n_cols = self._shape
-        lattice = np.bincount(self._at, values, n_rows * n_cols).astype(np.float64, copy=False)
-        lattice = lattice.reshape(self._shape)
-        return self._along(self._along(lattice).T).T.ravel()[self._at]
+    def lattice(self, values: Floats) -> Floats:
+        """Return the sum of buckets' values at each place of the lattice."""
+        n = self._shape[0] * self._shape[1]
+        return np.bincount(self.at, values, n).astype(np.float64, copy=False)
 
-    def _along(self, lattice: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the weighted sums along the first axis."""
-        total = self._bell[0] * lattice
-        for step, weight in enumerate(self._bell[1:], start=1):
-            total[step:] += weight * lattice[:-step]
-            total[:-step] += weight * lattice[step:]
-        return total
+    def sums(self, lattice: Floats) -> Floats:
+        """Return the weighted sum around each place of the lattice."""
+        from dpregions.mechanisms.footprint.kernel import bell_sums
+
+        return bell_sums(lattice.reshape(self._shape), self._bell).ravel()
 
 
-def expected_letters(measured: Measured, tuning: Tuning = TUNING) -> NDArray[np.float64]:
+def expected_letters(measured: Measured, tuning: Tuning = TUNING) -> Floats:
     """Return how much each bucket is expected to hold beforehand, up to a factor.
 
     The catalogue's prior, or what a measured mix of letters makes of it, with each group of
@@ -102,7 +101,7 @@ def expected_letters(measured: Measured, tuning: Tuning = TUNING) -> NDArray[np.
     return weight
 
 
-def _mix(measured: Measured, tuning: Tuning) -> NDArray[np.float64]:
+def _mix(measured: Measured, tuning: Tuning) -> Floats:
     """Return how many regions of each letter are expected, up to a factor.
 
     By the prior; or, where the mix was measured, the best total of all regions split as the

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
-from dpregions.mechanisms.least_squares import gathered, settled
+from dpregions.mechanisms.least_squares import gathered, settled, sums
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from dpregions.arrays import Floats, Ints
     from dpregions.mechanisms.footprint.levels import Hierarchy
     from dpregions.mechanisms.footprint.measuring import Measured
 
@@ -32,7 +31,7 @@ _TINY = 1e-300
 """What stands for a sum of nothing, to divide by."""
 
 
-def combine(measured: Measured) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
+def combine(measured: Measured) -> tuple[list[Floats], list[Floats]]:
     """Return, up the tree, each part's best estimate from itself and below, and its variance.
 
     Infinite where nothing at or below a part was measured.
@@ -43,7 +42,7 @@ def combine(measured: Measured) -> tuple[list[NDArray[np.float64]], list[NDArray
     return gathered(tree.sizes, tree.parent, values, variances)
 
 
-def signed_fit(measured: Measured, expected: NDArray[np.float64]) -> NDArray[np.float64]:
+def signed_fit(measured: Measured, expected: Floats) -> Floats:
     """Return the weighted least squares counts of buckets; unmeasured detail as expected."""
     tree = measured.hierarchy
     values, spread = combine(measured)
@@ -56,31 +55,35 @@ def signed_fit(measured: Measured, expected: NDArray[np.float64]) -> NDArray[np.
     return fit[tree.part[-1]]
 
 
-def covert_fit(
-    measured: Measured, expected: NDArray[np.float64], tuning: Tuning = TUNING
-) -> NDArray[np.float64]:
+def covert_fit(measured: Measured, expected: Floats, tuning: Tuning = TUNING) -> Floats:
     """Return non-negative counts of buckets, top-down; unmeasured detail as expected."""
+    tree = measured.hierarchy
+    return covert_fit_of(measured, expected, tuning, len(tree.levels) - 1)[tree.part[-1]]
+
+
+def covert_fit_of(measured: Measured, expected: Floats, tuning: Tuning, last: int) -> Floats:
+    """Return the non-negative counts of a level's parts, top-down."""
     tree = measured.hierarchy
     values, spread = combine(measured)
     fit = np.maximum(values[0], 0.0)
-    for level, up in enumerate(tree.parent, start=1):
+    for level, up in enumerate(tree.parent[:last], start=1):
         prior = fit[up] * shares_of(tree, level, expected)
         if np.isinf(spread[level]).any():
             fit = prior
             continue
         fit = split(fit, up, prior, values[level], spread[level], tuning, tuning.believed)
-    return fit[tree.part[-1]]
+    return fit
 
 
 def split(
-    total: NDArray[np.float64],
-    up: NDArray[np.int64],
-    prior: NDArray[np.float64],
-    seen: NDArray[np.float64],
-    noise: NDArray[np.float64],
+    total: Floats,
+    up: Ints,
+    prior: Floats,
+    seen: Floats,
+    noise: Floats,
     tuning: Tuning,
     believed: float,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return children that add up to their parents' totals, between prior and measurement.
 
     A child's count is taken to vary about its prior m with variance m + s * m**2: chance, and
@@ -117,13 +120,8 @@ def split(
     return fit * np.divide(total, reached, out=np.zeros(n), where=reached > 0)[up]
 
 
-def shares_of(tree: Hierarchy, level: int, expected: NDArray[np.float64]) -> NDArray[np.float64]:
+def shares_of(tree: Hierarchy, level: int, expected: Floats) -> Floats:
     """Return each part's expected share of its parent."""
     up = tree.parent[level - 1]
     weight = sums(tree.part[level], expected, tree.sizes[level])
     return weight / sums(up, weight, tree.sizes[level - 1])[up]
-
-
-def sums(part: NDArray[np.int64], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-    """Return the sum of the values in each of n parts."""
-    return np.bincount(part, values, minlength=n).astype(np.float64, copy=False)

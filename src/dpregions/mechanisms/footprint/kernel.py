@@ -45,7 +45,8 @@ def numbers_of_patterns(places, spans, filed, first, last, known, often, letters
     """
     numbers = np.empty(len(places), np.int64)
     for i in range(len(places)):
-        h, w = filed[places[i, 2], places[i, 3]]
+        height, width = places[i, 2], places[i, 3]
+        h, w = filed[height, width, 0], filed[height, width, 1]
         k = letters[nearest_pattern(h, w, spans[i], first, last, known, often)]
         numbers[i] = starts[k] + places[i, 0] * across[k] + places[i, 1]
     return numbers
@@ -74,3 +75,61 @@ def weigh_means(signs, rows, cols, letters, heights, widths, means):
                 total += signs[2 * rows[i] + d, 2 * cols[i] + e] * means[k, d, e]
         weights[i] = total
     return weights
+
+
+@njit(cache=True, nogil=True)
+def bell_sums(lattice, bell):
+    """Return sums around each entry along both axes, those `step` away times ``bell[step]``.
+
+    Nearer ones first, lower before upper: in one order, so that sums are the same everywhere.
+    """
+    n_rows, n_cols = lattice.shape
+    found, along = np.empty_like(lattice), np.empty_like(lattice)
+    for i in range(n_rows):
+        row = along[i]
+        for j in range(n_cols):
+            row[j] = bell[0] * lattice[i, j]
+        for step in range(1, bell.size):
+            weight = bell[step]
+            if i >= step:
+                below = lattice[i - step]
+                for j in range(n_cols):
+                    row[j] += weight * below[j]
+            if i + step < n_rows:
+                above = lattice[i + step]
+                for j in range(n_cols):
+                    row[j] += weight * above[j]
+        out = found[i]
+        for j in range(n_cols):
+            out[j] = bell[0] * row[j]
+        for step in range(1, min(bell.size, n_cols)):
+            weight = bell[step]
+            for j in range(step, n_cols):
+                out[j] += weight * row[j - step]
+            for j in range(n_cols - step):
+                out[j] += weight * row[j + step]
+    return found
+
+
+@njit(cache=True, nogil=True)
+def dense_shares(letters, around, at, even, floor, part, n_parts):
+    """Return each bucket's share of its part, by what its letter is expected and by the density.
+
+    That is the sum `around` each bucket's place `at`, beside an `even` one, and a least.
+    """
+    found, whole = np.empty(letters.size), np.zeros(n_parts)
+    for i in range(letters.size):
+        found[i] = letters[i] * (around[at[i]] / even[i] + floor)
+        whole[part[i]] += found[i]
+    for i in range(letters.size):
+        found[i] /= whole[part[i]]
+    return found
+
+
+@njit(cache=True, nogil=True)
+def on_lattice(shares, inside, part, at, n):
+    """Return sums over places `at` of what buckets hold: shares of what is inside their parts."""
+    lattice = np.zeros(n)
+    for i in range(shares.size):
+        lattice[at[i]] += inside[part[i]] * shares[i]
+    return lattice

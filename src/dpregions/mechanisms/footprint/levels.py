@@ -14,8 +14,7 @@ import numpy as np
 from dpregions.errors import PrivacyError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from dpregions.arrays import Ints
     from dpregions.mechanisms.footprint.buckets import Buckets
 
 Grouping = Literal["all", "joined", "classes", "letters"]
@@ -51,8 +50,8 @@ class Hierarchy:
 
     buckets: Buckets
     levels: tuple[Level, ...]
-    part: tuple[NDArray[np.int64], ...]
-    parent: tuple[NDArray[np.int64], ...]
+    part: tuple[Ints, ...]
+    parent: tuple[Ints, ...]
     sizes: tuple[int, ...]
 
     @classmethod
@@ -69,13 +68,13 @@ class Hierarchy:
             parent.append(up)
         return cls(buckets, levels, tuple(part), tuple(parent), sizes)
 
-    def parts(self, level: Level) -> NDArray[np.int64]:
+    def parts(self, level: Level) -> Ints:
         """Return the part of a partition that each bucket is in, whether of the chain or not."""
         if level in self.levels:
             return self.part[self.levels.index(level)]
         return _parts(self.buckets, level)
 
-    def sums(self, level: Level, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def sums(self, level: Level, counts: Ints) -> Ints:
         """Return the counts of a partition's parts from counts of buckets."""
         part = self.parts(level)
         total = np.bincount(part, counts, minlength=int(part.max()) + 1)
@@ -97,9 +96,7 @@ class Hierarchy:
         where = "cell" if level.block == 1 else f"block of {level.block} x {level.block} cells"
         return f"{n} counts of {what} centred in each {where}"
 
-    def anchors(
-        self, level: Level
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def anchors(self, level: Level) -> tuple[Ints, Ints, Ints]:
         """Return each part's place, the lower left cell of its block, and group of letters.
 
         Parts are numbered by place, row by row, then by group.
@@ -113,7 +110,7 @@ class Hierarchy:
         return row, col, groups[self.buckets.letters[member]]
 
 
-def _parts(buckets: Buckets, level: Level) -> NDArray[np.int64]:
+def _parts(buckets: Buckets, level: Level) -> Ints:
     """Return the part of each bucket, numbered without gaps."""
     block = level.block or max(buckets.n_rows, buckets.n_cols)
     row, col = buckets.centres
@@ -124,7 +121,7 @@ def _parts(buckets: Buckets, level: Level) -> NDArray[np.int64]:
     return (np.cumsum(used) - 1)[part]
 
 
-def letter_groups(buckets: Buckets, letters: Grouping) -> NDArray[np.int64]:
+def letter_groups(buckets: Buckets, letters: Grouping) -> Ints:
     """Return the group of each letter: all one, classes of similar size, or each its own.
 
     Joined: footprints of one and of two cells together, since all of them touch the cell they

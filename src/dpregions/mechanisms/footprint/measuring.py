@@ -20,8 +20,7 @@ from dpregions.privacy import law
 from dpregions.privacy.noise import scale_for
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from dpregions.arrays import Floats, Ints
     from dpregions.privacy.budget import Budget, BudgetLike
     from dpregions.privacy.noise import NoiseSource
 
@@ -98,17 +97,13 @@ class Strategy:
 class Noisy(NamedTuple):
     """The noisy counts of a partition's parts, and the variance of each one's noise."""
 
-    values: NDArray[np.float64]
+    values: Floats
     variance: float
 
 
 def measure(
-    tree: Hierarchy,
-    exact: NDArray[np.int64],
-    shares: Mapping[Level, Share],
-    factor: int,
-    noise: NoiseSource,
-) -> dict[Level, NDArray[np.int64]]:
+    tree: Hierarchy, exact: Ints, shares: Mapping[Level, Share], factor: int, noise: NoiseSource
+) -> dict[Level, Ints]:
     """Return noisy counts of the partitions that have a share, from exact counts of buckets.
 
     The total is measured before a strategy is chosen, so it is not measured again here.
@@ -136,7 +131,7 @@ class Measured:
     def of(
         cls,
         tree: Hierarchy,
-        counts: Mapping[Level, NDArray[np.int64]],
+        counts: Mapping[Level, Ints],
         shares: Mapping[Level, Share],
         factor: int,
         spread: Callable[[Share, int], float] = integer_variance,

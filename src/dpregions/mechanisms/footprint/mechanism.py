@@ -2,9 +2,10 @@
 
 A region touches many components but has one footprint, so a histogram of footprints has
 sensitivity 1 where the Euler histogram has (2k+1)**2. The sequence: a noisy total; a choice of
-what else to measure, from public parameters and that total; noisy counts of the chosen levels;
-two fits to them; bodies that realise the non-negative one. Exact counts are seen in
-`PreparedFootprint._measured` alone, and noise is added there.
+what else to measure, from public parameters and that total; noisy counts of the chosen levels, or
+of a tree that opens where they are large; two fits to them; bodies that realise the non-negative
+one. Exact counts are seen in `PreparedFootprint._measured` and in `tree.meter` alone, and noise is
+added there.
 """
 
 from __future__ import annotations
@@ -13,15 +14,22 @@ import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 
-from dpregions.errors import Argument, InputError, InputTypeError, PrivacyError
-from dpregions.mechanisms.base import Columns, Held, Layout, Outcome
+from dpregions.errors import Argument, InputTypeError, PrivacyError
+from dpregions.geometry.grid import Grid
+from dpregions.mechanisms.base import Held, Layout
 from dpregions.mechanisms.footprint import codec
-from dpregions.mechanisms.footprint.bodies import Bodies, make_bodies
-from dpregions.mechanisms.footprint.buckets import Alphabet, Buckets, refuse_too_many
+from dpregions.mechanisms.footprint.bases import PreparedBases
+from dpregions.mechanisms.footprint.bodies import make_bodies, refuse_coarse_floats
+from dpregions.mechanisms.footprint.buckets import (
+    Alphabet,
+    Buckets,
+    can_be_listed,
+    refuse_too_many,
+)
 from dpregions.mechanisms.footprint.catalogue import Catalogue, catalogue
 from dpregions.mechanisms.footprint.choice import (
     choose,
@@ -32,25 +40,34 @@ from dpregions.mechanisms.footprint.choice import (
 from dpregions.mechanisms.footprint.fits import combine
 from dpregions.mechanisms.footprint.levels import WHOLE, Hierarchy
 from dpregions.mechanisms.footprint.measuring import Measured, Strategy, measure
-from dpregions.mechanisms.footprint.reading import Reading, half_widths
+from dpregions.mechanisms.footprint.outcome import FootprintOutcome
+from dpregions.mechanisms.footprint.reading import Reading
+from dpregions.mechanisms.footprint.sizes import MOST_SIDE
 from dpregions.mechanisms.footprint.tally import FootprintTally
+from dpregions.mechanisms.footprint.tree import codec as tree_codec
+from dpregions.mechanisms.footprint.tree.growing import Adaptive
+from dpregions.mechanisms.footprint.tree.outcome import TreeOutcome
+from dpregions.mechanisms.footprint.tree.prepared import PreparedTree
+from dpregions.mechanisms.footprint.tree.reading import TreeReading
 from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
-from dpregions.memory import BUCKET, COMPONENT, refuse_beyond
+from dpregions.memory import BUCKET, COMPONENT, PART, refuse_beyond
 from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.noise import scale_for
 
 if TYPE_CHECKING:
-    import geopandas
     from numpy.typing import NDArray
 
     from dpregions.choices import Neighbours
-    from dpregions.geometry.cells import Selection
+    from dpregions.geometry.bases import Base
+    from dpregions.geometry.domain import Domain
     from dpregions.geometry.grid import Grid
     from dpregions.geometry.outlines import Bound
     from dpregions.privacy.noise import NoiseSource
 
 MOST_NOISE = 1_000_000
 """Largest scale of the total's noise: it is made up of bodies, one by one."""
+FEW_CELLS_WIDE = 3
+"""Regions up to so many cells wide are laid out for as fine ones where a tree is measured."""
 LEAST_STEPS = 128
 """Smallest bound in lattice steps that the catalogue has witnesses for."""
 
@@ -64,8 +81,9 @@ class Footprint:
     workload : sequence, optional
         Sizes of the rectangles that matter, each a side or a pair (width, height), numbers or
         text ("2km"): the budget is laid out for them. By default all sizes matter alike.
-    strategy : Strategy, optional
-        What to measure, fixed beforehand; by default it is chosen for the noisy total.
+    strategy : Strategy or Adaptive, optional
+        What to measure, fixed beforehand; by default it is chosen for the noisy total, and on
+        grids of more than 64 cells a side it is an adaptive tree.
     tuning : Tuning, optional
         For calibration and tests: other numbers than today's. A file does not keep them: read
         back, intervals are by today's.
@@ -74,31 +92,108 @@ class Footprint:
     name: ClassVar[str] = "footprint"
 
     workload: Any = None
-    strategy: Strategy | None = None
+    strategy: Strategy | Adaptive | None = None
     tuning: Tuning = field(default=TUNING, repr=False)
 
     def __post_init__(self) -> None:
-        for name, kind in (("strategy", Strategy), ("tuning", Tuning)):
-            value = getattr(self, name)
-            if not isinstance(value, kind) and not (name == "strategy" and value is None):
-                raise InputTypeError(Argument(name), f" must be a {kind.__name__}, got {value!r}")
+        if not isinstance(self.strategy, Strategy | Adaptive | None):
+            raise InputTypeError(
+                Argument("strategy"), f" must be a Strategy or Adaptive, got {self.strategy!r}"
+            )
+        if not isinstance(self.tuning, Tuning):
+            raise InputTypeError(Argument("tuning"), f" must be a Tuning, got {self.tuning!r}")
 
+    @overload
     def prepare(
         self, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours
-    ) -> PreparedFootprint:
+    ) -> PreparedFootprint | PreparedTree: ...
+
+    @overload
+    def prepare(
+        self, grid: Domain, bound: Bound, budget: Budget, neighbours: Neighbours
+    ) -> PreparedFootprint | PreparedTree | PreparedBases: ...
+
+    def prepare(
+        self, grid: Domain, bound: Bound, budget: Budget, neighbours: Neighbours
+    ) -> PreparedFootprint | PreparedTree | PreparedBases:
         """Settle budget shares and the catalogue; refuse what cannot be measured or held."""
-        sizes = None if self.workload is None else workload_sizes(self.workload, grid)
-        share = total_share(grid, self.tuning)
+        bases = grid.bases(bound)
+        share = total_share(bases[0].grid, self.tuning)
         first, rest = budget.split(share, 1 - share)
         factor = PrivacyUnit(neighbours).sensitivity_factor
-        side = min(bound.k + 1, max(grid.shape))
+        if isinstance(grid, Grid) and self._is_for_a_tree(bases[0]):
+            return self._tree_on(bases[0], first, rest, factor)
+        prepared = [self._on(bases[0], first, rest, factor, 0)]
+        for finer in bases[1:]:
+            held = sum(one.tally().nbytes for one in prepared)
+            try:
+                prepared.append(self._on(finer, first, rest, factor, held))
+            except PrivacyError:  # more than can be measured: coarser ones will do
+                break
+        if len(bases) == 1:
+            return prepared[0]
+        for base in bases:
+            refuse_coarse_floats(base.grid)  # or its bodies could not be counted on the cells
+        made = PreparedBases(tuple(prepared), bases[: len(prepared)], self.tuning)
+        if self.tuning != TUNING:
+            made.try_out()
+        return made
+
+    def _is_for_a_tree(self, base: Base) -> bool:
+        """Whether public values alone say that a tree is measured: so they do on large grids."""
+        if self.strategy is not None:
+            return isinstance(self.strategy, Adaptive)
+        shape, side = base.grid.shape, _side(base)
+        return max(shape) > self.tuning.rehearsed_side or not can_be_listed(side, *shape)
+
+    def _tree_on(self, base: Base, first: Budget, rest: Budget, factor: int) -> PreparedTree:
+        """Settle everything for a tree on a grid; refuse what cannot be measured or held."""
+        grid, side = base.grid, _side(base)
+        how = self.strategy
+        if not isinstance(how, Adaptive):
+            t = self.tuning
+            detail = t.fine_detail if base.bound.k <= FEW_CELLS_WIDE else t.coarse_detail
+            how = Adaptive(detail, t.tree_children)
+        _refuse_hopeless(first, factor, base.bound)
+        if side > MOST_SIDE:
+            raise PrivacyError(
+                f"regions on these cells are up to {side} cells wide, more than {MOST_SIDE}: use "
+                f"larger cells or a smaller ",
+                Argument("max_diameter"),
+            )
+        refuse_beyond(
+            COMPONENT * grid.n_components + PART * how.most_parts,
+            f"a release by a tree of up to {how.most_parts:,} parts on {grid.size_in_words}",
+            ("use larger cells or a smaller area, or a Footprint whose ", Argument("strategy"),
+             " is Adaptive with a smaller most_parts"),
+            PrivacyError,
+        )  # fmt: skip
+        if self.workload is not None:
+            workload_sizes(self.workload, grid)  # refuses what is not one
+        listed = can_be_listed(side, 1, 1)
+        known = catalogue(side, base.bound.steps, self.tuning) if listed else None
+        made = PreparedTree(
+            grid, base.bound.steps, side, first, rest, factor, how, known, self.tuning
+        )
+        made.try_out()
+        return made
+
+    def _on(
+        self, base: Base, first: Budget, rest: Budget, factor: int, held: int
+    ) -> PreparedFootprint:
+        """Settle everything for one grid, beside so many bytes that are held already."""
+        grid, bound, side = base.grid, base.bound, _side(base)
+        sizes = None if self.workload is None else workload_sizes(self.workload, grid)
+        if isinstance(self.strategy, Adaptive):
+            raise PrivacyError("a tree is measured on a grid, not for a partition's cells")
         _refuse_hopeless(first, factor, bound)
         n_sizes = refuse_too_many(side, *grid.shape)
         known = catalogue(side, bound.steps, self.tuning)
         # Whether shapes are measured is decided after the debit: both must fit before it.
-        _refuse_beyond_memory(grid, max(n_sizes, n_affordable(known, *grid.shape)))
+        _refuse_beyond_memory(grid, max(n_sizes, n_affordable(known, *grid.shape)), held)
+        trees = base.area is None
         prepared = PreparedFootprint(
-            grid, first, rest, factor, known, sizes, self.strategy, self.tuning
+            grid, bound.steps, first, rest, factor, known, sizes, self.strategy, trees, self.tuning
         )
         # What is chosen after the debit must work: a strategy or a tuning of one's own is tried.
         if self.strategy is not None or self.tuning != TUNING:
@@ -114,10 +209,15 @@ class Footprint:
     def outcome(cls, held: Held) -> FootprintOutcome:
         """Return the outcome of a file."""
         said = held.statement
-        bodies, measured, strategy = codec.read(held)
+        grid = Grid.needed(said.rows, "the footprint mechanism")
+        if tree_codec.is_of_a_tree(held.options):
+            found, grown, how = tree_codec.read(held, grid)
+            read = TreeReading(grown)
+            return TreeOutcome(grid, held.counts, None, said.spending, found, read, how)
+        bodies, measured, strategy, area = codec.read(held, grid)
         reading = None if measured is None else Reading(measured)
         return FootprintOutcome(
-            said.grid, held.counts, held.signed, said.spending, bodies, reading, strategy
+            grid, held.counts, held.signed, said.spending, bodies, reading, strategy, area
         )
 
 
@@ -126,6 +226,8 @@ class PreparedFootprint:
     """What is settled before a region is looked at: budget, sensitivity, catalogue."""
 
     grid: Grid
+    bound: int
+    """In lattice steps."""
     first: Budget
     """For the total."""
     rest: Budget
@@ -135,6 +237,8 @@ class PreparedFootprint:
     known: Catalogue
     sizes: list[tuple[int, int]] | None
     fixed: Strategy | None
+    trees: bool = True
+    """Whether an adaptive tree may be chosen."""
     tuning: Tuning = TUNING
 
     def tally(self) -> FootprintTally:
@@ -151,7 +255,7 @@ class PreparedFootprint:
     def _buckets(self, alphabet: Alphabet) -> Buckets:
         return Buckets.of(self.known, alphabet, *self.grid.shape)
 
-    def strategy(self, n_regions: float) -> Strategy:
+    def strategy(self, n_regions: float) -> Strategy | Adaptive:
         """Return what to measure, given a total that is noisy or public."""
         if self.fixed is not None:
             return self.fixed
@@ -163,6 +267,7 @@ class PreparedFootprint:
             spent=float(self.first),
             factor=self.sensitivity,
             sizes=self.sizes,
+            trees=self.trees,
             tuning=self.tuning,
         )
 
@@ -174,6 +279,9 @@ class PreparedFootprint:
             raise PrivacyError(
                 f"no strategy can be chosen with this tuning ({type(error).__name__})"
             ) from error
+        if isinstance(strategy, Adaptive):
+            self._as_tree(strategy).try_out()
+            return
         shapes = strategy.alphabet == "patterns"
         if shapes and not n_affordable(self.known, *self.grid.shape):
             raise PrivacyError(
@@ -183,9 +291,18 @@ class PreparedFootprint:
         for share in strategy.shares(self.first, self.rest).values():
             scale_for(share, self.sensitivity)
 
-    def with_strategy(self, strategy: Strategy) -> PreparedFootprint:
+    def with_strategy(self, strategy: Strategy | Adaptive) -> PreparedFootprint | PreparedTree:
         """Return the same with what to measure fixed."""
+        if isinstance(strategy, Adaptive):
+            return self._as_tree(strategy)
         return replace(self, fixed=strategy)
+
+    def _as_tree(self, how: Adaptive) -> PreparedTree:
+        """Return the same, where a tree is measured."""
+        return PreparedTree(
+            self.grid, self.bound, self.known.side, self.first, self.rest, self.sensitivity, how,
+            self.known, self.tuning,
+        )  # fmt: skip
 
     def _tree(self, strategy: Strategy) -> Hierarchy:
         if strategy is self.fixed:
@@ -198,21 +315,38 @@ class PreparedFootprint:
         assert self.fixed is not None
         return Hierarchy.of(self._buckets(self.fixed.alphabet), self.fixed.levels)
 
-    def _measured(self, tally: FootprintTally, noise: NoiseSource) -> tuple[Strategy, Measured]:
-        """Return noisy counts: the total, what is chosen for it, and those measurements."""
-        total = noise.add(
+    def measured_total(self, tally: FootprintTally, noise: NoiseSource) -> NDArray[np.int64]:
+        """Return the noisy number of regions."""
+        return noise.add(
             np.array([tally.total], np.int64), epsilon=self.first, sensitivity=self.sensitivity
         )
-        strategy = self.strategy(float(total[0]))
+
+    def _measured(
+        self,
+        strategy: Strategy,
+        total: NDArray[np.int64],
+        tally: FootprintTally,
+        noise: NoiseSource,
+    ) -> Measured:
+        """Return the noisy total with what is chosen for it, measured."""
         tree = self._tree(strategy)
         shares = strategy.shares(self.first, self.rest)
         exact = tally.counts(tree.buckets)
         noisy = {WHOLE: total, **measure(tree, exact, shares, self.sensitivity, noise)}
-        return strategy, Measured.of(tree, noisy, shares, self.sensitivity)
+        return Measured.of(tree, noisy, shares, self.sensitivity)
 
     def publish(self, tally: FootprintTally, noise: NoiseSource) -> FootprintOutcome:
         """Measure with noise; from there on there are only noisy counts."""
-        return self.post_process(*self._measured(tally, noise))
+        return self.publish_beside(self.measured_total(tally, noise), tally, noise)
+
+    def publish_beside(
+        self, total: NDArray[np.int64], tally: FootprintTally, noise: NoiseSource
+    ) -> FootprintOutcome:
+        """Measure the rest, where the total is measured already."""
+        strategy = self.strategy(float(total[0]))
+        if isinstance(strategy, Adaptive):
+            return self._as_tree(strategy).publish_beside(total, tally, noise)
+        return self.post_process(strategy, self._measured(strategy, total, tally, noise))
 
     def post_process(self, strategy: Strategy, measured: Measured) -> FootprintOutcome:
         """Fit the noisy counts and make bodies of them."""
@@ -238,7 +372,9 @@ class PreparedFootprint:
 
     def expected_counts(self, tally: FootprintTally, noise: NoiseSource) -> NDArray[np.float64]:
         """Return about what `publish` gives as counts, without making bodies one by one."""
-        _, measured = self._measured(tally, noise)
+        assert self.fixed is not None
+        total = self.measured_total(tally, noise)
+        measured = self._measured(self.fixed, total, tally, noise)
         return measured.hierarchy.buckets.expand(Reading(measured, self.tuning).held)
 
     def total_variances(self) -> tuple[float, float]:
@@ -261,10 +397,15 @@ def total_share(grid: Grid, tuning: Tuning = TUNING) -> Fraction:
     return min(max(share, tuning.least_total), tuning.most_total)
 
 
-def _refuse_beyond_memory(grid: Grid, n_buckets: int) -> None:
+def _side(base: Base) -> int:
+    """Return how many cells wide a region's footprint is at most."""
+    return min(base.bound.k + 1, max(base.grid.shape))
+
+
+def _refuse_beyond_memory(grid: Grid, n_buckets: int, held: int) -> None:
     """Refuse more buckets and components than this machine holds."""
     refuse_beyond(
-        COMPONENT * grid.n_components + BUCKET * n_buckets,
+        COMPONENT * grid.n_components + BUCKET * n_buckets + held,
         f"a release by footprints on {grid.size_in_words} with {n_buckets:,} buckets",
         ("use larger cells, a smaller area or a smaller ", Argument("max_diameter")),
         PrivacyError,
@@ -287,51 +428,3 @@ def _refuse_hopeless(share: Budget, factor: int, bound: Bound) -> None:
             f"more than {MOST_NOISE:,}: give a larger epsilon",
             argument="epsilon",
         )
-
-
-@dataclass(frozen=True, eq=False)
-class FootprintOutcome(Outcome):
-    """The histogram of made-up bodies, and the signed estimates. Private."""
-
-    bodies: Bodies
-    """What the counts are the exact histogram of."""
-    reading: Reading | None
-    """What the signed estimate and its errors come from; None in a covert release."""
-    strategy: Strategy | None
-
-    def covert(self) -> Self:
-        """Return the outcome without its measurements."""
-        return replace(self, signed=None, reading=None, strategy=None)
-
-    def bounds(self, selection: Selection, confidence: float) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return intervals that hold the count too: another reading of the same noisy counts."""
-        low, high = super().bounds(selection, confidence)
-        count = self.count(selection)
-        return np.minimum(low, count), np.maximum(high, count)
-
-    def half_widths(self, selection: Selection, confidence: float) -> NDArray[np.float64]:
-        """Return half widths from the deviations of noise and of shapes."""
-        return half_widths(*self.deviations(selection), confidence)
-
-    def deviations(self, selection: Selection) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what noise and what unmeasured detail add."""
-        assert self.reading is not None
-        return self.reading.deviations(selection, self.grid)
-
-    def to_regions(self) -> geopandas.GeoDataFrame:
-        """Return each body as a convex polygon."""
-        return self.bodies.to_regions(self.grid)
-
-    def options(self) -> dict[str, Any]:
-        """Return what was measured; nothing in a covert release."""
-        return {} if self.strategy is None else {"strategy": codec.strategy_fields(self.strategy)}
-
-    def columns(self) -> Columns:
-        """Return bodies, noisy counts and the catalogue."""
-        if self.reading is not None and self.reading.tuning != TUNING:
-            raise InputError(
-                "a release made with another tuning cannot be saved: read back, it would have "
-                "other intervals"
-            )
-        measured = None if self.reading is None else self.reading.measured
-        return codec.columns_of(self.grid, self.bodies, measured, self.strategy)

@@ -7,16 +7,28 @@ only that.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import pairwise
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dpregions.mechanisms.footprint.bodies import pulled_in
+from dpregions.mechanisms.footprint.border import Border, border_of
+from dpregions.mechanisms.footprint.chances import Chances, WitnessSample
 from dpregions.mechanisms.footprint.expectation import expected_buckets, mix_doubt
-from dpregions.mechanisms.footprint.fits import combine, covert_fit, shares_of, signed_fit, sums
+from dpregions.mechanisms.footprint.fits import (
+    combine,
+    covert_fit,
+    covert_fit_of,
+    shares_of,
+    signed_fit,
+)
 from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
+from dpregions.mechanisms.least_squares import sums
 from dpregions.privacy import law
 
 if TYPE_CHECKING:
@@ -26,8 +38,10 @@ if TYPE_CHECKING:
     from dpregions.geometry.grid import Grid
     from dpregions.mechanisms.footprint.measuring import Measured
 
-_BATCH = 1 << 20
-"""Chances held at once, buckets times queries."""
+_LEAST_LAID = 4
+"""Witnesses of each bucket at least, where all buckets are laid out."""
+_DENSE = 4
+"""Where a query weighs one of so many parts of a level or more, all of them are gone through."""
 
 
 class FinestParts(NamedTuple):
@@ -36,6 +50,14 @@ class FinestParts(NamedTuple):
     of_bucket: NDArray[np.int64]
     held: NDArray[np.float64]
     expected: NDArray[np.float64]
+
+
+class LaidOut(NamedTuple):
+    """Bodies by their corners, where each one's start, and how many regions each stands for."""
+
+    coords: NDArray[np.float64]
+    starts: NDArray[np.int64]
+    weight: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,58 +101,172 @@ class Reading:
         held, expected = (np.bincount(part, v, n) for v in (self.held, self.expected))
         return FinestParts(part, held.astype(np.float64), expected.astype(np.float64))
 
+    @cached_property
+    def _witnesses(self) -> WitnessSample:
+        """What buckets lay on queries as drawn; made when the first is asked."""
+        return WitnessSample.of(self.measured.hierarchy.buckets)
+
+    @cached_property
+    def border(self) -> Border:
+        """What answers rectangles; made when the first is asked."""
+        tree, finest = self.measured.hierarchy, self.measured.finest
+        if finest < len(tree.levels) - 1:
+            held = covert_fit_of(self.measured, self.expected, self.tuning, finest)
+        else:
+            held = np.empty(len(self.held))
+            held[tree.part[finest]] = self.held
+        return border_of(self.measured, self.expected, held)
+
     def deviations(
         self, selection: Selection, grid: Grid
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the standard deviations, from noise and from shape, of estimates of queries."""
+        """Return the standard deviations, from noise and from shape, of estimates about cells."""
         buckets = self.measured.hierarchy.buckets
         noise, shape = np.zeros((2, selection.ranges.shape[1]))
-        plain = np.flatnonzero(selection.exact)
-        batch = max(_BATCH // len(buckets), 1)
-        for start in range(0, len(plain), batch):
-            some = plain[start : start + batch]
-            which, chance = buckets.weigh_rectangles(selection.ranges[:, some])
-            noise[some], shape[some] = self._deviations(which, chance)
+        plain = np.flatnonzero(selection.exact & ~selection.as_drawn)
+        if plain.size:
+            found = self.border.rectangles(selection.ranges[:, plain])
+            noise[plain] = np.sqrt(found.variance)
+            shape[plain] = np.sqrt(self._shape_variance(*found.uncertain))
         for i in selection.masks:
             chance = buckets.weigh(selection.signs(i, grid))[None]
             noise[i : i + 1], shape[i : i + 1] = self._deviations(np.arange(len(buckets)), chance)
         return noise, shape
+
+    def deviations_of(self, row0: int, row1: int, col0: int, col1: int) -> tuple[float, float]:
+        """Return what `deviations` does, of one rectangle of cells, without the cost of arrays."""
+        found = self.border.rectangle(row0, row1, col0, col1)
+        return math.sqrt(found.variance), math.sqrt(self._shape_variance(*found.uncertain))
+
+    def drawn(
+        self, shapes: NDArray[np.object_], grid: Grid, inside: Inside | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return estimates of queries as drawn and their deviations, from noise and from shape.
+
+        Real bodies may be far smaller than the catalogue's, all of them alike: what smaller ones
+        would touch less counts as doubt about shapes. Where all bodies touched an area, `inside`
+        has their chances to, of every bucket: what is asked is then given that they did.
+        """
+        estimates, noise, shape = np.zeros((3, len(shapes)))
+        for i, drawn in enumerate(shapes):
+            which, chance, least = self.chances(drawn, grid)
+            if inside is not None:
+                which, chance, least = inside.given(drawn, which, chance, least)
+            estimates[i] = self.fitted[which] @ chance
+            (noise[i],), (rough,) = self._deviations(which, chance[None])
+            smaller = self.held[which] @ (chance - least)
+            shape[i] = math.hypot(rough, self.tuning.size_doubt * smaller)
+        return estimates, noise, shape
+
+    def chances(self, shape: Any, grid: Grid) -> Chances:
+        """Return the chances that a body of each bucket touches a shape."""
+        return self._witnesses.chances(shape, grid)
+
+    def laid_out(self, grid: Grid, most: int) -> Iterator[LaidOut]:
+        """Yield witnesses of every bucket, about `most` in all, each with its share of the fit."""
+        buckets = self.measured.hierarchy.buckets
+        row, col = buckets.places
+        n = max(most // len(buckets), _LEAST_LAID)
+        for letter, (start, stop) in enumerate(pairwise(buckets.starts)):
+            corners, offsets = self._witnesses.typical(letter, n)
+            at = np.stack([col[start:stop], row[start:stop]], axis=-1)
+            xy = (corners + at[:, None]).reshape(-1, 2) * grid.cell_size + [grid.xmin, grid.ymin]
+            starts = offsets[:-1] + len(corners) * np.arange(stop - start)[:, None]
+            weight = np.repeat(self.fitted[start:stop] / n, n)
+            yield LaidOut(xy, np.append(starts.ravel(), len(xy)), weight)
 
     def _deviations(
         self, which: NDArray[np.int64], chance: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return standard deviations from the chances (a row per query) of the buckets `which`."""
         noise = np.sqrt(self._variance.of(chance, which))
-        if self.measured.hierarchy.buckets.alphabet == "patterns":
-            return noise, np.zeros_like(noise)
         parts = self._finest
         if parts is None:
             held = self.held[which]
         else:
-            held, expected = parts.held, self.expected[which]
-            chance = row_sums(parts.of_bucket[which], chance * expected, len(held)) / parts.expected
+            some, at, n = touched(parts.of_bucket[which], len(parts.held))
+            held, expected = parts.held[some], parts.expected[some]
+            chance = row_sums(at, chance * self.expected[which], n) / expected
         either = np.maximum(chance * (1 - chance), 0.0)
-        # Regions fall either way by chance, and the prior as a whole may be off.
-        t, spread = self.tuning, either @ held
-        if parts is None:
-            shape = t.shape_crowd * spread + (t.shape_doubt * spread) ** 2
-        else:
-            doubt = t.mix_doubt * self._mix_doubt * spread
-            shape = spread + t.clumping * (either @ held**2) + doubt**2
-        return noise, np.sqrt(shape)
+        return noise, np.sqrt(self._shape_variance(either @ held, either @ held**2))
+
+    def _shape_variance(self, spread: Any, squares: Any) -> Any:
+        """Return the variance from shapes: regions fall either way, and the prior may be off.
+
+        From what parts hold times p(1 - p), and the same of squares.
+        """
+        t = self.tuning
+        if self.measured.finest == len(self.measured.levels) - 1:
+            doubt = t.shape_doubt * spread
+            return t.shape_crowd * spread + doubt * doubt
+        doubt = t.mix_doubt * self._mix_doubt * spread
+        return spread + t.clumping * squares + doubt * doubt
 
 
-def half_widths(
-    noise: NDArray[np.float64], shape: NDArray[np.float64], confidence: float
-) -> NDArray[np.float64]:
-    """Return half widths of intervals from standard deviations.
+def half_widths(noise: Any, shape: Any, confidence: float) -> Any:
+    """Return half widths of intervals from standard deviations, numbers or arrays.
 
     A sum of noise lies between one Laplace draw and a normal variable: the wider is taken.
     """
-    confidence = law.checked_confidence(confidence)
+    of_noise, of_shape = _factors(law.checked_confidence(confidence))
+    return np.hypot(of_noise * noise, of_shape * shape)
+
+
+@lru_cache(maxsize=64)
+def _factors(confidence: float) -> tuple[float, float]:
+    """Return how many standard deviations a half width is: of noise, and of shape."""
     normal = NormalDist().inv_cdf((1 + confidence) / 2)
-    laplace = -math.log(1 - confidence) / math.sqrt(2)
-    return np.hypot(max(normal, laplace) * noise, normal * shape)
+    return max(normal, -math.log(1 - confidence) / math.sqrt(2)), normal
+
+
+@dataclass(frozen=True, eq=False)
+class Inside:
+    """What is known of bodies that all touched an area: their chances to, by bucket."""
+
+    chance: NDArray[np.float64]
+    least: NDArray[np.float64]
+    lost: NDArray[np.int64]
+    """Buckets whose footprint meets the area, but none of whose witnesses does."""
+    places: NDArray[np.float64]
+    """Where the area is nearest to each of these."""
+
+    @classmethod
+    def of(cls, reading: Reading, area: Any, grid: Grid) -> Inside:
+        """Return the chances of all buckets of a reading."""
+        import shapely
+
+        buckets = reading.measured.hierarchy.buckets
+        which, some, small = reading.chances(area, grid)
+        chance, least = np.zeros((2, len(buckets)))
+        chance[which], least[which] = some, small
+        lost = np.flatnonzero(chance <= 0)
+        row, col = (place[lost] for place in buckets.places)
+        letter = buckets.letters[lost]
+        corner = np.array([grid.xmin, grid.ymin] * 2)
+        ends = np.stack([col, row, col + buckets.widths[letter], row + buckets.heights[letter]])
+        boxes = shapely.box(*(ends.T * grid.cell_size + corner).T)
+        shapely.prepare(area)
+        met = shapely.intersects(area, boxes)
+        lines = shapely.shortest_line(area, shapely.centroid(boxes[met]))
+        near = shapely.get_coordinates(lines).reshape(-1, 2, 2)[:, 0]
+        chance[chance <= 0] = 1.0
+        return cls(chance, np.where(least > 0, least, chance), lost[met], pulled_in(near, area))
+
+    def given(
+        self,
+        shape: Any,
+        which: NDArray[np.int64],
+        chance: NDArray[np.float64],
+        least: NDArray[np.float64],
+    ) -> Chances:
+        """Return chances to touch a shape, given that the area was touched."""
+        import shapely
+
+        chance = np.minimum(chance / self.chance[which], 1.0)
+        least = np.minimum(least / self.least[which], chance)
+        lost = self.lost[shapely.intersects_xy(shape, *self.places.T)]
+        sure = np.ones(len(lost))
+        return Chances(*map(np.concatenate, ([which, lost], [chance, sure], [least, sure])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,18 +305,31 @@ class QueryVariance:
         part: NDArray[np.int64] | slice = tree.part[-1][which]
         slope, rest = weights, np.zeros_like(weights)
         for level in range(len(tree.levels) - 1, 0, -1):
-            up, n = tree.parent[level - 1][part], tree.sizes[level - 1]
+            up, at, n = touched(tree.parent[level - 1][part], tree.sizes[level - 1])
             below, whole = self._below[level - 1]
             carried = slope * below[part]
             if whole is None:
-                slope, rest = row_sums(up, carried, n), np.zeros((len(weights), n))
+                slope, rest = row_sums(at, carried, n), np.zeros((len(weights), n))
             else:
-                mean = row_sums(up, carried, n) / whole
-                rest = row_sums(up, rest + slope * carried, n) - mean**2 * whole
+                mean = row_sums(at, carried, n) / whole[up]
+                rest = row_sums(at, rest + slope * carried, n) - mean**2 * whole[up]
                 slope = mean
-            part = slice(None)
+            part = up
         found = (rest + slope**2 * self._spread[0]).sum(axis=1)
         return np.maximum(found, 0.0)
+
+
+def touched(
+    part: NDArray[np.int64], n: int
+) -> tuple[NDArray[np.int64] | slice, NDArray[np.int64], int]:
+    """Return which of n parts occur, which of these each one is, and how many they are.
+
+    All parts, where many occur: going through them is then quicker than sorting.
+    """
+    if _DENSE * len(part) >= n:
+        return slice(None), part, n
+    found, at = np.unique(part, return_inverse=True)
+    return found, at, len(found)
 
 
 def row_sums(part: NDArray[np.int64], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:

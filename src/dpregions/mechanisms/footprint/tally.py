@@ -1,41 +1,46 @@
 """The tally of the footprint mechanism: how many regions are in each bucket. Secret.
 
 Sparse from the start: it holds the buckets that somebody is in, sorted, each with a number. Tallies
-of different users add up in any order.
+of different users add up in any order. Buckets are numbered as `Buckets` does, or by the keys of a
+`Ladder`, where they are too many for any array of them.
 """
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from dpregions.arrays import Ints
     from dpregions.geometry.outlines import Outlines
-    from dpregions.mechanisms.footprint.buckets import Alphabet, Buckets
+    from dpregions.mechanisms.footprint.buckets import Buckets
+    from dpregions.mechanisms.footprint.tree.ladder import Ladder
 
-Numbered = tuple["NDArray[np.int64]", "NDArray[np.int64]"]
+Numbered = tuple["Ints", "Ints"]
 """Buckets in order, and how many regions are in each."""
+
+_MANY = 1 << 23
+"""Buckets that a tally is taken to hold at most, where there are more."""
 
 
 class FootprintTally:
     """Regions by bucket, of the finest alphabet that may be measured. Secret."""
 
-    def __init__(self, buckets: Buckets) -> None:
+    def __init__(self, buckets: Buckets | Ladder) -> None:
         self._buckets = buckets
         self._parts: list[Numbered] = []
 
     @property
-    def alphabet(self) -> Alphabet:
-        """What letters its buckets have."""
+    def alphabet(self) -> str:
+        """What its buckets tell apart."""
         return self._buckets.alphabet
 
     def add(self, outlines: Outlines) -> None:
         """Count more regions; those that touch no cell are in no bucket."""
         b = self._buckets
-        numbers = b.numbers(*outlines.footprints(b.n_rows, b.n_cols, b.catalogue.side))
+        numbers = b.numbers(*outlines.footprints(b.n_rows, b.n_cols, b.side))
         if len(b) <= 4 * len(numbers):  # then counting all buckets is quicker than sorting
             n = np.bincount(numbers)
             used = np.flatnonzero(n)
@@ -58,19 +63,29 @@ class FootprintTally:
     @property
     def nbytes(self) -> int:
         """How much memory it takes at most: number and count of each bucket, twice to merge."""
-        return 4 * 8 * len(self._buckets)
+        return 4 * 8 * min(len(self._buckets), _MANY)
 
     @property
     def total(self) -> int:
         """How many regions touch the area."""
         return sum(int(n.sum()) for _, n in self._parts)
 
-    def counts(self, buckets: Buckets) -> NDArray[np.int64]:
+    def counts(self, buckets: Buckets) -> Ints:
         """Return how many regions are in each bucket of an alphabet, this one or a coarser."""
+        mine = self._buckets
+        assert isinstance(mine, type(buckets))
         counts = np.zeros(len(buckets), np.int64)
         for number, n in self._parts:
-            np.add.at(counts, self._buckets.within(buckets, number), n)
+            np.add.at(counts, mine.within(buckets, number), n)
         return counts
+
+    def keyed(self, ladder: Ladder) -> Numbered:
+        """Return keys in order, and how many regions have each."""
+        empty = np.empty(0, np.int64)
+        number, n = reduce(_merged, self._parts, (empty, empty))
+        if isinstance(self._buckets, type(ladder)):
+            return number, n
+        return _merged((ladder.keys(*self._buckets.points(number)), n), (empty, empty))
 
     def _hold(self, part: Numbered) -> None:
         """Keep a part, merged with those before it that are not twice as long.

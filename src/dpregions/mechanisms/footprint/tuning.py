@@ -33,6 +33,8 @@ _BLOCKS: tuple[Words, ...] = (
     ((2, "all", 94), (1, "letters", 0), (0, "letters", 6)),
     ((4, "all", 94), (1, "letters", 0), (0, "letters", 6)),
     ((4, "all", 34), (2, "all", 60), (1, "letters", 0), (0, "letters", 6)),
+    ((16, "all", 30), (4, "all", 64), (1, "letters", 0), (0, "letters", 6)),
+    ((32, "all", 10), (8, "all", 30), (2, "all", 54), (1, "letters", 0), (0, "letters", 6)),
 )
 _JOINED: tuple[Words, ...] = (
     ((1, "joined", 97), (1, "letters", 0), (0, "letters", 3)),
@@ -71,6 +73,16 @@ class Tuning:
     most_total: Fraction = Fraction(1, 4)
     """The total's largest share, on grids of up to 4 x 4 cells. Set by hand; nothing was measured
     on such grids. Halved 1.09 (1.60 at N=500, n=4), doubled 1.00."""
+
+    # The grid that regions of a partition are measured on: `bases.PreparedBases.chosen`.
+
+    base_crowd: float = 24.0
+    """Regions, times epsilon, in a cell up to which the coarsest grid is measured. Set on T-Drive
+    (N=10,000, 400 sites; cells a half and a quarter as wide: 1.17 and 1.42 at one cell) and a
+    synthetic city. Halved 1.00, doubled 1.03 (N=100,000)."""
+    finer_base: float = 3.0
+    """How many times as many regions take cells half as wide. Set on a synthetic city (N=100,000,
+    400 sites: 16, 10 and 9.8 % at one cell). Halved 1.00, doubled 1.03 (N=100,000)."""
 
     # The public prior of shapes and sizes: `catalogue`.
 
@@ -123,6 +135,43 @@ class Tuning:
     """How often density and counts are taken from each other. Tried from 1 to 10 on T-Drive n = 10:
     11.2 to 11.4 % at one cell. Halved 1.00, doubled 1.00."""
 
+    # The adaptive tree: `tree.growing`.
+
+    rehearsed_side: int = 64
+    """Cells a side up to which a tree is tried beside the other strategies; on larger grids it is
+    what is measured. Set by hand. Halved 1.06 (N=20,000, n=40), doubled 0.99 (N=20,000,
+    n=100, three releases)."""
+    fine_detail: float = 0.03
+    """`Adaptive.detail` on large grids where regions are up to three cells wide. Set on T-Drive n =
+    40 and two made-up countries. Halved 1.04, doubled 0.98 (N=50,000, n=128)."""
+    coarse_detail: float = 0.15
+    """`Adaptive.detail` on large grids where regions are wider. Set on T-Drive n = 100 and
+    Cabspotting. Halved 1.10, doubled 1.12 (N=20,000, n=100)."""
+    tree_children: int = 64
+    """`Adaptive.most_children` on large grids. Set on T-Drive, Cabspotting, GeoLife and made-up
+    countries. Halved 1.05 (1.20 at N=20,000, n=100), doubled 1.00."""
+    tree_first: Fraction = Fraction(3, 10)
+    """Share of a node's budget that measures its children, where these may open further. Set as
+    `tree_children`. Halved 0.98 (1.07 at N=20,000, n=100), doubled 1.25 (1.50 at N=50,000,
+    n=128)."""
+    tree_chance: float = 0.3
+    """How much chance alone leaves unknown inside a part, beside `Adaptive.detail`. Set as
+    `tree_children`. Halved 1.02, doubled 1.06."""
+    tree_crowd: float = 2.0
+    """Children with so many times their fair share must want to open, or none of them is kept open.
+    Set as `tree_children`. Halved 1.07, doubled 1.03 (1.21 at N=20,000, n=100)."""
+    tree_mix: Fraction = Fraction(1, 32)
+    """Share of what the total leaves that measures the mix of sizes. Set as `tree_children`. Halved
+    1.04, doubled 1.03 (1.12 at N=20,000, n=100)."""
+    tree_clumping: float = 0.3
+    """`clumping` of a tree at least; more where its noisy counts say so. Set by coverage on T-Drive
+    and a made-up country. Halved: widths 0.91 of today's and 96.9 % held instead of 98.0; doubled
+    1.16 and 99.2 %."""
+    tree_doubt: float = 0.2
+    """How far the mix of sizes and places inside leaves may be off, all of them alike. Set as
+    `tree_clumping`. Halved: widths 0.86 of today's and 96.6 % held instead of 98.0; doubled 1.41
+    and 99.7 %."""
+
     # The shape part of intervals: `reading`. No answer moves with these.
 
     clumping: float = 0.7
@@ -141,6 +190,10 @@ class Tuning:
     """How far the prior's chances of shapes are off, in their spread. Set by coverage on T-Drive
     and the synthetic city. Halved: widths 0.99 of today's and 97.9 % held up to 25 % of the area;
     doubled: 1.02 and 98.4 %; today 98.2 %."""
+    size_doubt: float = 0.5
+    """How far regions are smaller than the catalogue's, as a share of what the least bodies touch
+    less; for queries as drawn. Set by coverage on GeoLife, whose regions lie within cells. Halved:
+    widths 0.95 of today's, 92.3 % held where least were; doubled: 1.15 and 96.5 %; today 94.5 %."""
 
     # How candidates are tried out: `choice.choose`. More trials cost time.
 
@@ -222,6 +275,13 @@ class Tuning:
     plans_of_classes: tuple[Words, ...] = _CLASSES
     """Of 25 sizes and more: classes of similar sizes. Set by hand, nothing measured by itself. Left
     out 1.00."""
+    trees: tuple[tuple[float, int], ...] = ((0.03, 64), (0.15, 64), (0.15, 256))
+    """Adaptive trees: how far they open, and into how many parts at once. Set on T-Drive,
+    Cabspotting and synthetic cities. Left out 0.96 (N=20,000, n=40, five releases)."""
+    tree_margin: float = 0.04
+    """How much less a tree's mean log error must be for it to be chosen. Set on T-Drive n = 20,
+    where near ties chose trees half of the time, at 0.91 of the accuracy without. Halved 0.95
+    (N=20,000, n=40, five releases)."""
     plans_of_shapes: tuple[Words, ...] = _SHAPES
     """Whole patterns, where regions are many. Set from the same runs as those of sizes. Left out
     1.16 (2.13 at N=100,000, n=10)."""

@@ -64,9 +64,11 @@ def violations(counts: ArrayLike, *, percent: bool = False) -> dict[str, Any]:
         "C2": sum(int(part.sum()) for part in c2),
         "C3": int((block < 0).sum()),
     }
-    if not percent:
-        return broken
-    total = n_constraints(*face.shape)
+    return in_percent(broken, n_constraints(*face.shape)) if percent else broken
+
+
+def in_percent(broken: dict[str, int], total: dict[str, int]) -> dict[str, float]:
+    """Return what is broken of each family in percent of the family, 0 for an empty one."""
     return {name: 100 * n / max(total[name], 1) for name, n in broken.items()}
 
 

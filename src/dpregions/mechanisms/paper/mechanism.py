@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from dpregions.errors import Argument, GridError, InputError, PrivacyError, ReleaseFileError
-from dpregions.geometry.doubled import SpanCounts
 from dpregions.mechanisms.base import Held, Layout, Outcome
+from dpregions.mechanisms.paper.order import order_of
 from dpregions.mechanisms.paper.pipeline import NORMS, Norm, run
-from dpregions.mechanisms.paper.sensitivity import euler_sensitivity
 from dpregions.memory import PAPER, refuse_beyond
 from dpregions.privacy import law
+from dpregions.privacy.budget import PrivacyUnit
 from dpregions.privacy.noise import scale_for
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from dpregions.choices import Neighbours
     from dpregions.geometry.cells import Selection
-    from dpregions.geometry.grid import Grid
+    from dpregions.geometry.domain import Counter, Domain
     from dpregions.geometry.outlines import Bound
     from dpregions.privacy.budget import Budget
     from dpregions.privacy.noise import NoiseSource
@@ -51,12 +51,12 @@ class Paper:
             raise InputError(Argument("norm", repr(self.norm)), " is unknown: use 'l1' or 'linf'")
 
     def prepare(
-        self, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours
+        self, grid: Domain, bound: Bound, budget: Budget, neighbours: Neighbours
     ) -> PreparedPaper:
         """Settle the sensitivity; refuse a grid beyond memory and a hopeless epsilon."""
         what = f"a release by the paper's method on {grid.size_in_words}"
         refuse_beyond(PAPER * grid.n_components, what, error=GridError)
-        sensitivity = euler_sensitivity(bound.k, neighbours, *grid.shape)
+        sensitivity = grid.most_touched(bound) * PrivacyUnit(neighbours).sensitivity_factor
         scale_for(budget, sensitivity)
         return PreparedPaper(self.norm, grid, budget, sensitivity)
 
@@ -74,9 +74,9 @@ class Paper:
         # The file has the float next to the bound that was enforced, which may be a fraction.
         bound = said.max_diameter
         near = (math.nextafter(bound, 0), bound, math.nextafter(bound, math.inf))
-        spans = {said.grid.cells_spanned(length) for length in near}
-        shape = said.grid.shape
-        if said.sensitivity not in {euler_sensitivity(k, said.neighbours, *shape) for k in spans}:
+        bounds = {said.grid.bound(length, said.oversize) for length in near}
+        factor = said.privacy_unit.sensitivity_factor
+        if said.sensitivity not in {factor * said.grid.most_touched(bound) for bound in bounds}:
             raise ReleaseFileError(
                 "its sensitivity is not that of its bound and neighbour relation"
             )
@@ -94,18 +94,18 @@ class PreparedPaper:
     """The paper's mechanism on a grid, calibrated."""
 
     norm: Norm
-    grid: Grid
+    grid: Domain
     budget: Budget
     sensitivity: int
 
-    def tally(self) -> SpanCounts:
-        """Return an empty Euler histogram, as differences along its rows.
+    def tally(self) -> Counter:
+        """Return an empty Euler histogram.
 
         It is as large as what is published: each component gets noise, empty ones too.
         """
-        return SpanCounts(*self.grid.shape)
+        return self.grid.counter()
 
-    def publish(self, tally: SpanCounts, noise: NoiseSource) -> PaperOutcome:
+    def publish(self, tally: Counter, noise: NoiseSource) -> PaperOutcome:
         """Run the pipeline on the exact histogram."""
         steps = run(
             tally.histogram(),
@@ -113,6 +113,7 @@ class PreparedPaper:
             sensitivity=self.sensitivity,
             noise=noise,
             norm=self.norm,
+            order=order_of(self.grid),
         )
         spending = ((f"all {self.grid.n_components:,} components", self.budget),)
         scale = scale_for(self.budget, self.sensitivity)

@@ -58,3 +58,25 @@ def euler_sensitivity(
     rows = reach if n_rows is None else min(reach, 2 * whole_number(n_rows, "n_rows") - 1)
     cols = reach if n_cols is None else min(reach, 2 * whole_number(n_cols, "n_cols") - 1)
     return rows * cols * PrivacyUnit(neighbours).sensitivity_factor
+
+
+def partition_sensitivity(touched: int, neighbours: Neighbours = "add-remove") -> int:
+    """Return the L1 sensitivity of an Euler histogram on any partition.
+
+    A region adds at most 1 to each component that it touches, and nothing elsewhere. Two regions
+    differ under "replace-one", hence the factor 2.
+
+    Parameters
+    ----------
+    touched : int
+        The most components that a region touches, *enforced*: by the bound on its diameter (see
+        `geometry.jung.most_touched`), or by a cap.
+    neighbours : {"add-remove", "replace-one"}
+        The neighbour relation.
+
+    Examples
+    --------
+    >>> partition_sensitivity(71), partition_sensitivity(71, "replace-one")
+    (71, 142)
+    """
+    return whole_number(touched, "touched") * PrivacyUnit(neighbours).sensitivity_factor

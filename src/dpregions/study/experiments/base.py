@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from dpregions.planning.exact_data import ExactData
     from dpregions.study.statements import Finding
 
 Pictures = Iterator[tuple[str, "Figure"]]
@@ -54,17 +52,12 @@ class Source:
         """Return the methods at a setting, the truth first."""
         methods = {EULER: run_truth, **{name: METHODS[name] for name in self.methods}}
         return Trial(
-            _exact(setting, self.kept),
+            exact_data(setting, self.kept),
             methods,
             Budget(setting.epsilon),
             seed=self.seed,
             key=setting.key,
         )
-
-
-@lru_cache(maxsize=2)
-def _exact(setting: Setting, kept: Path) -> ExactData:
-    return exact_data(setting, kept)
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpregions.study import charts
-from dpregions.study.datasets import CABSPOTTING, TDRIVE, DataSet, Setting
+from dpregions.study.datasets import CABSPOTTING, TDRIVE, Setting
+from dpregions.study.experiments import errors
 from dpregions.study.experiments.base import Experiment, Pictures, Source, datasets_of, varied
-from dpregions.study.experiments.errors import (
-    COLUMNS,
-    ERRORS,
-    SMALL,
-    against,
-    in_columns,
-    size_errors,
-)
 from dpregions.study.statements import Finding, judged
 
 if TYPE_CHECKING:
@@ -24,31 +17,15 @@ SIDES = (30, 20, 10)
 """Cells a side, A/d."""
 
 
-def _settings(data: DataSet) -> list[Setting]:
-    return [Setting(data, n) for n in SIDES] if varied(data) else []
-
-
-def _summary(raw: pd.DataFrame) -> pd.DataFrame:
-    return size_errors(raw, SMALL[0])
-
-
-def _brief(table: pd.DataFrame) -> pd.DataFrame:
-    return in_columns(table, ["cells_a_side"], "A/d = {}".format, "dataset")
-
-
 def _draw(table: pd.DataFrame, source: Source) -> Pictures:
     parts = datasets_of(table)
     figure, axes = charts.new_figure(1, len(parts), 5.6, 4.2)
     for axis, (dataset, part) in zip(axes[0], parts.items(), strict=True):
-        for method in charts.shown(part):
-            rows = part[part["method"] == method].sort_values("cells_a_side")
-            charts.draw_line(axis, method, rows["cells_a_side"], rows)
+        charts.draw_lines(axis, part, "cells_a_side")
         sides = part.drop_duplicates("cells_a_side").sort_values("cells_a_side")
         texts = [
             f"A/d = {n}\nd = {d:.3g} km\nsensitivity {s}"
-            for n, d, s in zip(
-                sides["cells_a_side"], sides["cell_km"], sides["sensitivity"], strict=True
-            )
+            for n, d, s in sides[["cells_a_side", "cell_km", "sensitivity"]].itertuples(index=False)
         ]
         axis.set_xticks(sides["cells_a_side"], texts)
         axis.set_title(f"{charts.title_of(dataset)}, questions of 1 % of the area")
@@ -59,7 +36,7 @@ def _draw(table: pd.DataFrame, source: Source) -> Pictures:
 
 def _say(part: pd.DataFrame) -> str:
     at = [
-        f"on {n} x {n} cells (sensitivity {rows['sensitivity'].iloc[0]}) {against(rows)}"
+        f"on {n} x {n} cells (sensitivity {rows['sensitivity'].iloc[0]}) {errors.against(rows)}"
         for n, rows in part.groupby("cells_a_side", sort=False)
     ]
     return f"{'; '.join(at)}."
@@ -88,11 +65,11 @@ CELLS = Experiment(
     title="Error by size of the cells",
     about="Questions of 1 % of the area on 30 x 30, 20 x 20 and 10 x 10 cells. Smaller cells "
     "tell more, and one region then touches more of them.",
-    measure=ERRORS,
-    settings=_settings,
-    columns=COLUMNS,
-    summary=_summary,
-    brief=_brief,
+    measure=errors.ERRORS,
+    settings=lambda data: [Setting(data, n) for n in SIDES] if varied(data) else [],
+    columns=errors.COLUMNS,
+    summary=lambda raw: errors.size_errors(raw, errors.SMALL[0]),
+    brief=lambda table: errors.in_columns(table, ["cells_a_side"], "A/d = {}".format, "dataset"),
     draw=_draw,
     say=_say,
     judges=(_sensitivities,),

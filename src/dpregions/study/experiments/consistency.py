@@ -14,16 +14,7 @@ import numpy as np
 from dpregions import paper
 from dpregions.geometry.doubled import SignedTable
 from dpregions.study import charts
-from dpregions.study.experiments.base import (
-    WHERE,
-    Experiment,
-    Measure,
-    Pictures,
-    Source,
-    Unit,
-    datasets_of,
-    fine,
-)
+from dpregions.study.experiments import base
 from dpregions.study.harness import Row, implied_histogram
 from dpregions.study.methods import OURS, ROUND
 from dpregions.study.statements import Finding, absent, judged
@@ -31,7 +22,8 @@ from dpregions.study.words import percent, short
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
+
+    from dpregions.arrays import Ints
 
 KINDS = {
     "C1": "C1 violated, %",
@@ -47,7 +39,7 @@ FRACTION = 2**20
 """Fractional answers are compared in whole parts of this: sums of them are then exact."""
 
 
-def consistency(source: Source, unit: Unit) -> Iterator[Row]:
+def consistency(source: base.Source, unit: base.Unit) -> Iterator[Row]:
     """Yield the percentages of constraints, rectangles and nested pairs that contradict."""
     trial, n = source.trial(unit.setting), unit.setting.n
     for repetition in range(unit.first, unit.last):
@@ -72,7 +64,7 @@ def _contradictions(counts: bytes, shape: tuple[int, int]) -> dict[str, float]:
     }
 
 
-def next_non_monotone(counts: NDArray[np.int64]) -> float:
+def next_non_monotone(counts: Ints) -> float:
     """Return in how many percent of pairs a row or column apart the smaller answers more.
 
     Where any rectangle contradicts one that contains it, one of these steps between them does.
@@ -97,8 +89,8 @@ def _summary(raw: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()
 
 
-def _draw(table: pd.DataFrame, source: Source) -> Pictures:
-    parts, methods = datasets_of(table), charts.shown(table)
+def _draw(table: pd.DataFrame, source: base.Source) -> base.Pictures:
+    parts, methods = base.datasets_of(table), charts.shown(table)
     height = 0.3 * len(methods) + 1.1
     figure, axes = charts.new_figure(len(parts), len(KINDS), 2.35, height, sharey=True)
     for line, mine in zip(axes, parts.values(), strict=True):
@@ -150,7 +142,7 @@ def _least(table: pd.DataFrame | None) -> Finding:
     )
 
 
-CONSISTENCY = Experiment(
+CONSISTENCY = base.Experiment(
     name="consistency",
     title="Violations of consistency",
     about="In percent, on 20 x 20 cells. C1: an edge counts more than one of its faces. C2: a "
@@ -159,9 +151,9 @@ CONSISTENCY = Experiment(
     "answers: none is negative, and no rectangle answers more than one that contains it "
     "(of all nested pairs; and of those that differ by one row or column, where every "
     "contradiction begins). Baselines by the histograms that their answers imply.",
-    measure=Measure("consistency", consistency, each=2.5),
-    settings=fine,
-    columns=(*WHERE, "method", *(f"{kind}_percent" for kind in KINDS), "repetitions"),
+    measure=base.Measure("consistency", consistency, each=2.5),
+    settings=base.fine,
+    columns=(*base.WHERE, "method", *(f"{kind}_percent" for kind in KINDS), "repetitions"),
     summary=_summary,
     draw=_draw,
     say=_say,

@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.study import charts
-from dpregions.study.experiments.base import (
-    WHERE,
-    Experiment,
-    Measure,
-    Pictures,
-    Source,
-    Unit,
-    datasets_of,
-    fine,
-)
+from dpregions.study.experiments import base
 from dpregions.study.harness import Row, answers_of_blocks
 from dpregions.study.methods import EULER
 from dpregions.study.words import percent
@@ -26,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def maps(source: Source, unit: Unit) -> Iterator[Row]:
+def maps(source: base.Source, unit: base.Unit) -> Iterator[Row]:
     """Yield every method's answer for every cell, of one repetition."""
     n = unit.setting.n
     for method, found in source.trial(unit.setting).draws(unit.first):
@@ -40,8 +31,8 @@ def _brief(table: pd.DataFrame) -> pd.DataFrame:
     return groups.agg(["min", "median", "max", "sum"]).reset_index()
 
 
-def _draw(table: pd.DataFrame, source: Source) -> Pictures:
-    for dataset, part in datasets_of(table).items():
+def _draw(table: pd.DataFrame, source: base.Source) -> base.Pictures:
+    for dataset, part in base.datasets_of(table).items():
         methods = charts.shown(part)
         columns = (len(methods) + 1) // 2
         figure, axes = charts.new_figure(2, columns, 2.5, 2.5)
@@ -84,14 +75,14 @@ def _say(part: pd.DataFrame) -> str:
     )
 
 
-DENSITY = Experiment(
+DENSITY = base.Experiment(
     name="density",
     title="Density of regions",
     about="How many regions touch each cell: the exact counts, and what each method answers "
     "with one draw of noise.",
-    measure=Measure("maps", maps, each=0.1),
-    settings=fine,
-    columns=(*WHERE, "method", "row", "col", "regions"),
+    measure=base.Measure("maps", maps, each=0.1),
+    settings=base.fine,
+    columns=(*base.WHERE, "method", "row", "col", "regions"),
     brief=_brief,
     draw=_draw,
     say=_say,

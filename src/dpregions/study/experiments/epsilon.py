@@ -5,17 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpregions.study import charts
-from dpregions.study.datasets import DataSet, Setting
+from dpregions.study.datasets import Setting
+from dpregions.study.experiments import errors
 from dpregions.study.experiments.base import Experiment, Pictures, Source, varied
-from dpregions.study.experiments.errors import (
-    COLUMNS,
-    ERRORS,
-    LARGE,
-    SMALL,
-    against,
-    in_columns,
-    size_errors,
-)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,17 +15,9 @@ if TYPE_CHECKING:
 EPSILONS = (0.1, 0.4, 0.7, 1.0)
 
 
-def _settings(data: DataSet) -> list[Setting]:
-    return [Setting(data, 10, epsilon) for epsilon in EPSILONS] if varied(data) else []
-
-
-def _summary(raw: pd.DataFrame) -> pd.DataFrame:
-    return size_errors(raw, SMALL[0], LARGE[0])
-
-
 def _brief(table: pd.DataFrame) -> pd.DataFrame:
     by = ["share_percent", "epsilon"]
-    return in_columns(table, by, lambda key: f"{key[0]:.3g} %, ε = {key[1]:g}")
+    return errors.in_columns(table, by, lambda key: f"{key[0]:.3g} %, ε = {key[1]:g}")
 
 
 def _draw(table: pd.DataFrame, source: Source) -> Pictures:
@@ -44,9 +28,7 @@ def _draw(table: pd.DataFrame, source: Source) -> Pictures:
     for column, (dataset, share) in enumerate(panels):
         axis = axes[0, column]
         part = table[(table["dataset"] == dataset) & (table["share_percent"].round(6) == share)]
-        for method in charts.shown(part):
-            rows = part[part["method"] == method].sort_values("epsilon")
-            charts.draw_line(axis, method, rows["epsilon"], rows)
+        charts.draw_lines(axis, part, "epsilon")
         axis.set_xticks(sorted(set(part["epsilon"])))
         axis.set_xlabel("epsilon")
         axis.set_title(charts.heading(part, f"{share:g} % of the area"))
@@ -58,7 +40,7 @@ def _draw(table: pd.DataFrame, source: Source) -> Pictures:
 def _say(part: pd.DataFrame) -> str:
     small = part[part["share_percent"] == part["share_percent"].min()]
     at = [
-        f"at epsilon = {epsilon:g} {against(rows)}"
+        f"at epsilon = {epsilon:g} {errors.against(rows)}"
         for epsilon, rows in small.groupby("epsilon")
         if epsilon in (small["epsilon"].min(), small["epsilon"].max())
     ]
@@ -70,10 +52,10 @@ EPSILON = Experiment(
     title="Error by epsilon",
     about="10 x 10 cells, questions of 1 % (one cell) and of 10 % of the area. A smaller "
     "epsilon protects more, with more noise.",
-    measure=ERRORS,
-    settings=_settings,
-    columns=COLUMNS,
-    summary=_summary,
+    measure=errors.ERRORS,
+    settings=lambda data: [Setting(data, 10, e) for e in EPSILONS] if varied(data) else [],
+    columns=errors.COLUMNS,
+    summary=lambda raw: errors.size_errors(raw, errors.SMALL[0], errors.LARGE[0]),
     brief=_brief,
     draw=_draw,
     say=_say,

@@ -14,15 +14,7 @@ from dpregions import synthetic
 from dpregions.atomic_files import SECRET, replacing
 from dpregions.study import charts
 from dpregions.study.datasets import DATASETS, MAX_DIAMETER, DataSet
-from dpregions.study.experiments.base import (
-    READING,
-    Experiment,
-    Measure,
-    Pictures,
-    Source,
-    Unit,
-    main,
-)
+from dpregions.study.experiments import base
 from dpregions.study.harness import Row
 
 if TYPE_CHECKING:
@@ -32,7 +24,7 @@ EXAMPLE_K = 400
 """Fixes that make the region of the made-up user who is shown."""
 
 
-def extraction(source: Source, unit: Unit) -> Iterator[Row]:
+def extraction(source: base.Source, unit: base.Unit) -> Iterator[Row]:
     """Yield the facts of one user's region."""
     import shapely
 
@@ -49,7 +41,7 @@ def extraction(source: Source, unit: Unit) -> Iterator[Row]:
     }
 
 
-def shown_user(data: DataSet, source: Source) -> tuple[pd.DataFrame, int]:
+def shown_user(data: DataSet, source: base.Source) -> tuple[pd.DataFrame, int]:
     """Return one user's fixes, and k; kept, so that table and picture stay of the same user."""
     import pandas as pd
 
@@ -80,7 +72,7 @@ def one_user(data: DataSet, folder: Path | None) -> tuple[pd.DataFrame, int]:
     return mine.reset_index(drop=True), data.k
 
 
-def _draw(table: pd.DataFrame, source: Source) -> Pictures:
+def _draw(table: pd.DataFrame, source: base.Source) -> base.Pictures:
     from dpregions.plots.extraction import plot_extraction
 
     for dataset in table["dataset"]:
@@ -101,13 +93,13 @@ def _say(part: pd.DataFrame) -> str:
     )
 
 
-EXTRACTION = Experiment(
+EXTRACTION = base.Experiment(
     name="extraction",
     title="From fixes to a region, for one user",
     about="One user's fixes, their density and its mode, the k fixes nearest the mode and not "
     "farther than half of the largest diameter, and their convex hull: the region.",
-    measure=Measure("extraction", extraction, once=READING / 5),
-    settings=main,
+    measure=base.Measure("extraction", extraction, once=base.READING / 5),
+    settings=base.main,
     columns=("dataset", "fixes", "k", "corners", "area_km2", "circle_km"),
     draw=_draw,
     say=_say,

@@ -5,16 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpregions.study import charts
-from dpregions.study.experiments.base import (
-    SPREAD,
-    WHERE,
-    Experiment,
-    Pictures,
-    Source,
-    datasets_of,
-    fine,
-    spread,
-)
+from dpregions.study.experiments import base
 from dpregions.study.experiments.errors import ERRORS
 from dpregions.study.methods import EULER
 
@@ -26,13 +17,13 @@ def _summary(raw: pd.DataFrame) -> pd.DataFrame:
     rows = raw[raw["question"] == "l1"]
     reference = rows[rows["method"] == "diff-priv"].set_index("repetition")["value"]
     relative = rows.assign(relative=rows["value"] / rows["repetition"].map(reference))
-    table = spread(relative.groupby("method", sort=False)["relative"], "relative_l1")
+    table = base.spread(relative.groupby("method", sort=False)["relative"], "relative_l1")
     table["l1"] = table["method"].map(rows.groupby("method")["value"].median())
     return table
 
 
-def _draw(table: pd.DataFrame, source: Source) -> Pictures:
-    parts, methods = datasets_of(table), charts.shown(table)
+def _draw(table: pd.DataFrame, source: base.Source) -> base.Pictures:
+    parts, methods = base.datasets_of(table), charts.shown(table)
     figure, axes = charts.new_figure(1, len(parts), 4.2, 0.42 * len(methods) + 1.6, sharey=True)
     for axis, mine in zip(axes[0], parts.values(), strict=True):
         part = mine.set_index("method").loc[methods]
@@ -54,7 +45,7 @@ def _say(part: pd.DataFrame) -> str:
     return f"from the nearest to the farthest, DiffPriv being 1: {', '.join(order)}."
 
 
-L1 = Experiment(
+L1 = base.Experiment(
     name="l1",
     title="Differences between histograms",
     about="The sum over all faces, edges and vertices of how far each is from the exact Euler "
@@ -62,8 +53,8 @@ L1 = Experiment(
     "baseline has no edges and vertices of its own: they are those that its answers to "
     "one, two and four cells imply.",
     measure=ERRORS,
-    settings=fine,
-    columns=(*WHERE, "method", "l1", "relative_l1", *SPREAD),
+    settings=base.fine,
+    columns=(*base.WHERE, "method", "l1", "relative_l1", *base.SPREAD),
     summary=_summary,
     draw=_draw,
     say=_say,

@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def _summary(raw: pd.DataFrame) -> pd.DataFrame:
-    return error_rows(raw, "small", "large").rename(columns={"question": "size"})
-
-
 def _brief(table: pd.DataFrame) -> pd.DataFrame:
     return in_columns(table, ["size", "height", "width"], lambda key: f"{key[1]} x {key[2]}")
 
@@ -73,7 +69,7 @@ SHAPES = Experiment(
     measure=ERRORS,
     settings=main,
     columns=(*COLUMNS, "size"),
-    summary=_summary,
+    summary=lambda raw: error_rows(raw, "small", "large").rename(columns={"question": "size"}),
     brief=_brief,
     draw=_draw,
     say=_say,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpregions.study import charts
-from dpregions.study.datasets import CABSPOTTING, DataSet, Setting
+from dpregions.study.datasets import CABSPOTTING, Setting
 from dpregions.study.experiments.base import FINE, Experiment, Pictures, Source, datasets_of
 from dpregions.study.experiments.errors import COLUMNS, ERRORS, against, in_columns, size_errors
 from dpregions.study.methods import ROUND
@@ -19,14 +19,6 @@ SMALL_LIMIT, LARGE_LIMIT, CAB_LIMIT = 20.0, 10.0, 10.0
 """Errors in percent that the paper prints; "very low" is read as below 10 %."""
 
 
-def _settings(data: DataSet) -> list[Setting]:
-    return [Setting(data, n) for n in dict.fromkeys((data.n, FINE))]
-
-
-def _brief(table: pd.DataFrame) -> pd.DataFrame:
-    return in_columns(table, ["share_percent"], "{:.3g} %".format)
-
-
 def _draw(table: pd.DataFrame, source: Source) -> Pictures:
     parts = datasets_of(table)
     figure, axes = charts.two_rows(len(parts))
@@ -35,9 +27,7 @@ def _draw(table: pd.DataFrame, source: Source) -> Pictures:
         for row, (n, low, high) in enumerate(((sides.max(), 0.9, 10.1), (sides.min(), 9.9, 100.1))):
             part = mine[(sides == n) & mine["share_percent"].between(low, high)]
             axis = axes[row, column]
-            for method in charts.shown(part):
-                rows = part[part["method"] == method]
-                charts.draw_line(axis, method, rows["share_percent"], rows)
+            charts.draw_lines(axis, part, "share_percent")
             axis.set_title(charts.heading(part))
             axis.set_xlabel("size of the question, % of the area")
             axis.set_xticks([1, 2, 4, 6, 8, 10] if row == 0 else [10, 20, 40, 60, 80, 100])
@@ -64,29 +54,27 @@ def _ends(values: pd.Series[float]) -> list[float]:
 
 
 def _tdrive_small(table: pd.DataFrame | None) -> Finding:
-    printed = "T-Drive: errors under 20 % for small questions (1-10 % of the area)"
-    errors = _round_errors(table, "tdrive", 20, 1, 10)
-    if errors is None:
-        return absent(printed, "the experiment sizes on tdrive")
-    return judged(
-        printed,
-        f"Round errs by {_range(errors)}",
-        bool(errors.max() < SMALL_LIMIT),
+    return _tdrive(
+        _round_errors(table, "tdrive", 20, 1, 10),
+        SMALL_LIMIT,
+        "T-Drive: errors under 20 % for small questions (1-10 % of the area)",
         "Noise of scale 25 on every component weighs more where fewer regions are in the area.",
     )
 
 
 def _tdrive_large(table: pd.DataFrame | None) -> Finding:
-    printed = "T-Drive: very low errors for large questions (read as: under 10 % from 20 % on)"
-    errors = _round_errors(table, "tdrive", 20, 20, 100)
-    if errors is None:
-        return absent(printed, "the experiment sizes on tdrive")
-    return judged(
-        printed,
-        f"Round errs by {_range(errors)}",
-        bool(errors.max() < LARGE_LIMIT),
+    return _tdrive(
+        _round_errors(table, "tdrive", 20, 20, 100),
+        LARGE_LIMIT,
+        "T-Drive: very low errors for large questions (read as: under 10 % from 20 % on)",
         "Cutting negative counts to 0 pushes sparse parts up, and a large question sums the bias.",
     )
+
+
+def _tdrive(errors: pd.Series[float] | None, limit: float, printed: str, why: str) -> Finding:
+    if errors is None:
+        return absent(printed, "the experiment sizes on tdrive")
+    return judged(printed, f"Round errs by {_range(errors)}", bool(errors.max() < limit), why)
 
 
 def _cabspotting(table: pd.DataFrame | None) -> Finding:
@@ -133,10 +121,10 @@ SIZES = Experiment(
     "|answer - truth| / max(truth, 0.1 % of all regions); its median over 100 places, "
     "then over repetitions. Bands hold eight of ten repetitions.",
     measure=ERRORS,
-    settings=_settings,
+    settings=lambda data: [Setting(data, n) for n in dict.fromkeys((data.n, FINE))],
     columns=COLUMNS,
     summary=size_errors,
-    brief=_brief,
+    brief=lambda table: in_columns(table, ["share_percent"], "{:.3g} %".format),
     draw=_draw,
     say=_say,
     judges=(_tdrive_small, _tdrive_large, _cabspotting),

@@ -12,24 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions import paper
-from dpregions.planning.exact_data import ExactData
+from dpregions import paper, synthetic
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.study import charts
-from dpregions.study.datasets import MAX_DIAMETER
-from dpregions.study.experiments.base import (
-    READING,
-    SPREAD,
-    WHERE,
-    Experiment,
-    Measure,
-    Pictures,
-    Source,
-    Unit,
-    datasets_of,
-    fine,
-    spread,
-)
+from dpregions.study.experiments import base
 from dpregions.study.harness import Row, Trial
 from dpregions.study.methods import EULER
 from dpregions.study.statements import Finding, absent, judged
@@ -37,8 +23,8 @@ from dpregions.study.words import duration, percent, times_as
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
 
+    from dpregions.arrays import Ints
     from dpregions.privacy.noise import NoiseSource
 
 PREPARATION = ("read the fixes", "fixes to regions", "Euler")
@@ -49,7 +35,7 @@ GEOLIFE_SECONDS = 196.0
 """What was printed; half and twice of it are taken as the same."""
 
 
-def times(source: Source, unit: Unit) -> Iterator[Row]:
+def times(source: base.Source, unit: base.Unit) -> Iterator[Row]:
     """Yield the seconds that each step takes, on this machine and beside what else it does."""
     if unit.first == 0:
         yield from _preparation_times(source, unit)
@@ -63,9 +49,7 @@ def times(source: Source, unit: Unit) -> Iterator[Row]:
             yield {"repetition": repetition, "step": name, "seconds": _seconds(step, noise)}
 
 
-def _preparation_times(source: Source, unit: Unit) -> Iterator[Row]:
-    from dpregions import synthetic
-
+def _preparation_times(source: base.Source, unit: base.Unit) -> Iterator[Row]:
     data = unit.setting.data
     data.regions_of(synthetic.fixes(3))  # compile, once
     start = time.perf_counter()
@@ -73,9 +57,7 @@ def _preparation_times(source: Source, unit: Unit) -> Iterator[Row]:
     read = time.perf_counter()
     regions = data.regions_of(fixes)
     extracted = time.perf_counter()
-    by_user = "user_id" if data.unit == "user" else None
-    exact = ExactData.of(regions, data.grid(unit.setting.n), MAX_DIAMETER, user_id=by_user)
-    exact.counts  # noqa: B018 - counted on first use
+    unit.setting.exact(regions).counts  # noqa: B018 - counted on first use
     counted = time.perf_counter()
     seconds = (read - start, extracted - read, counted - extracted)
     for step, value in zip(PREPARATION, seconds, strict=True):
@@ -87,7 +69,7 @@ def _timed_steps(trial: Trial, sensitivity: int) -> dict[str, Callable[[NoiseSou
     data, budget = trial.data, trial.budget
     steps: dict[str, Callable[[NoiseSource], object]] = {}
 
-    def diff_priv(noise: NoiseSource) -> NDArray[np.int64]:
+    def diff_priv(noise: NoiseSource) -> Ints:
         return np.maximum(noise.add(data.counts, epsilon=budget, sensitivity=sensitivity), 0)
 
     noisy = diff_priv(StudyNoise(trial.seed))
@@ -111,12 +93,8 @@ def _seconds(step: Callable[[Any], object], argument: Any) -> float:
     return time.perf_counter() - start
 
 
-def _summary(raw: pd.DataFrame) -> pd.DataFrame:
-    return spread(raw.groupby("step", sort=False)["seconds"], "seconds")
-
-
-def _draw(table: pd.DataFrame, source: Source) -> Pictures:
-    parts = datasets_of(table)
+def _draw(table: pd.DataFrame, source: base.Source) -> base.Pictures:
+    parts = base.datasets_of(table)
     steps = [step for step in (*PREPARATION, *charts.STYLES) if step in set(table["step"])]
     figure, axes = charts.new_figure(1, len(parts), 4.2, 0.42 * len(steps) + 1.5, sharey=True)
     for axis, mine in zip(axes[0], parts.values(), strict=True):
@@ -176,16 +154,16 @@ def _total(table: pd.DataFrame | None) -> Finding:
     )
 
 
-TIMES = Experiment(
+TIMES = base.Experiment(
     name="times",
     title="Running time by step",
     about="Seconds on this machine, while it may do other work, on 20 x 20 cells. Compiling is "
     "left out. Reading, extraction and the exact histogram are done once, the other "
     "steps in each repetition. This table alone differs from run to run.",
-    measure=Measure("times", times, once=READING, each=0.1),
-    settings=fine,
-    columns=(*WHERE, "step", "seconds", *SPREAD),
-    summary=_summary,
+    measure=base.Measure("times", times, once=base.READING, each=0.1),
+    settings=base.fine,
+    columns=(*base.WHERE, "step", "seconds", *base.SPREAD),
+    summary=lambda raw: base.spread(raw.groupby("step", sort=False)["seconds"], "seconds"),
     draw=_draw,
     say=_say,
     judges=(_under_a_second, _total),

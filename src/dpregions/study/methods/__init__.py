@@ -55,8 +55,9 @@ def run_footprint(
 ) -> dict[str, Answering]:
     """Return the footprint mechanism's covert counts and its signed estimate."""
     made = data.outcome(Footprint(), budget, neighbours, noise)
-    assert made.signed is not None
-    return {OURS: SignedTable(made.counts), "footprint-signed": SignedTable(made.signed)}
+    signed = made.estimates()
+    assert signed is not None
+    return {OURS: SignedTable(made.counts), "footprint-signed": SignedTable(signed)}
 
 
 METHODS: dict[str, Method] = {

@@ -7,15 +7,14 @@ is told the number of regions. All answer the same question: ``answers(rectangle
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpregions.privacy.budget import PrivacyUnit
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from dpregions.arrays import Ints, Numbers
     from dpregions.choices import Neighbours
     from dpregions.geometry.grid import Grid
     from dpregions.planning.exact_data import ExactData
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
 class CellSums:
     """Answers of one number a cell, added up."""
 
-    def __init__(self, cells: NDArray[Any]) -> None:
+    def __init__(self, cells: Numbers) -> None:
         self._table = _below(cells)
 
-    def answers(self, rectangles: NDArray[np.int64]) -> NDArray[Any]:
+    def answers(self, rectangles: Ints) -> Numbers:
         """Return the sum over each rectangle's cells."""
         row0, row1, col0, col1 = rectangles
         t = self._table
@@ -42,19 +41,13 @@ class CornerCounts:
     A box misses a rectangle's rows when it begins above or ends below them, never both. So
     "it meets them" is "begins at or below row1" less "ends below row0", likewise for columns,
     and the product of the two is four counts of corners in a quadrant. Exact without noise.
+    Corners come in the order low left, low right, up left, up right.
     """
 
-    def __init__(
-        self,
-        low_left: NDArray[Any],
-        low_right: NDArray[Any],
-        up_left: NDArray[Any],
-        up_right: NDArray[Any],
-    ) -> None:
-        corners = (low_left, low_right, up_left, up_right)
+    def __init__(self, *corners: Numbers) -> None:
         self._tables = [_below(corner) for corner in corners]
 
-    def answers(self, rectangles: NDArray[np.int64]) -> NDArray[Any]:
+    def answers(self, rectangles: Ints) -> Numbers:
         """Return how many bounding boxes meet each rectangle."""
         row0, row1, col0, col1 = rectangles
         low_left, low_right, up_left, up_right = self._tables
@@ -96,13 +89,11 @@ def corner_histograms(
     )
 
 
-def _tally(row: NDArray[np.int64], col: NDArray[np.int64], grid: Grid) -> NDArray[np.int64]:
+def _tally(row: Ints, col: Ints, grid: Grid) -> Ints:
     cells = np.bincount(row * grid.n_cols + col, minlength=grid.n_rows * grid.n_cols)
     return cells.reshape(grid.shape)
 
 
-def _below(cells: NDArray[Any]) -> NDArray[Any]:
+def _below(cells: Numbers) -> Numbers:
     """Return the sums over all cells below and left of each corner of the grid."""
-    table = np.zeros((cells.shape[0] + 1, cells.shape[1] + 1), cells.dtype)
-    table[1:, 1:] = cells.cumsum(axis=0).cumsum(axis=1)
-    return table
+    return np.pad(cells.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))

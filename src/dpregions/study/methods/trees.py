@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,8 +24,7 @@ from dpregions.privacy.budget import PrivacyUnit
 from dpregions.study.methods.baselines import CellSums
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from dpregions.arrays import Floats, Ints, Numbers
     from dpregions.choices import Neighbours
     from dpregions.geometry.grid import Grid
     from dpregions.planning.exact_data import ExactData
@@ -64,13 +63,13 @@ def adaptive_grid(
     place = data.points * m1 / np.array(data.grid.shape)[:, None]
     row, col = _whole(place)
     block = row * m1 + col
-    blocks = noise.add(_tally(block, m1 * m1), epsilon=coarse, sensitivity=reach)
+    blocks = noise.add(np.bincount(block, minlength=m1 * m1), epsilon=coarse, sensitivity=reach)
 
     m2 = second_sides(blocks, float(fine) / reach)
     starts = np.concatenate([[0], np.cumsum(m2 * m2)])
     inner_row, inner_col = _whole((place - [row, col]) * m2[block])
     leaf = starts[block] + inner_row * m2[block] + inner_col
-    leaves = noise.add(_tally(leaf, starts[-1]), epsilon=fine, sensitivity=reach)
+    leaves = noise.add(np.bincount(leaf, minlength=starts[-1]), epsilon=fine, sensitivity=reach)
 
     parent = np.repeat(np.arange(m1 * m1), m2 * m2)
     fit = least_squares([blocks, leaves], [parent], [coarse, fine])[-1]
@@ -94,7 +93,7 @@ def first_side(noisy_total: int, epsilon: float) -> int:
     return max(_LEAST_M1, math.ceil(math.sqrt(max(noisy_total, 0) * epsilon / _C1) / 4))
 
 
-def second_sides(noisy: NDArray[np.int64], epsilon: float) -> NDArray[np.int64]:
+def second_sides(noisy: Ints, epsilon: float) -> Ints:
     """Return AG's m2 = sqrt(N' * epsilon / 5) of each block, rounded up; at least 1.
 
     Parameters
@@ -127,7 +126,7 @@ def quadtree(
     height = quadtree_height(data.grid)
     n = 2**height
     row, col = _whole(data.points * n / np.array(data.grid.shape)[:, None])
-    exact = [_tally(row * n + col, n * n).reshape(n, n)]
+    exact = [np.bincount(row * n + col, minlength=n * n).reshape(n, n)]
     for _ in range(height):
         exact.insert(0, _fours(exact[0]))
     shares = budget.split(*(2 ** (depth / 3) for depth in range(height + 1)))
@@ -147,10 +146,8 @@ def quadtree_height(grid: Grid) -> int:
 
 
 def least_squares(
-    noisy: Sequence[NDArray[Any]],
-    parents: Sequence[NDArray[np.int64]],
-    shares: Sequence[Budget],
-) -> list[NDArray[np.float64]]:
+    noisy: Sequence[Numbers], parents: Sequence[Ints], shares: Sequence[Budget]
+) -> list[Floats]:
     """Return, level by level, the counts nearest the noisy ones in which children sum to parents.
 
     Nearest in squares, each weighted by its level's epsilon squared: the noise's inverse
@@ -171,9 +168,7 @@ def least_squares(
     return tree_fit(parents, [np.asarray(counts, np.float64) for counts in noisy], variances)
 
 
-def overlaps(
-    piece: NDArray[np.int64], pieces: NDArray[np.int64] | int, n_cells: int
-) -> NDArray[np.float64]:
+def overlaps(piece: Ints, pieces: Ints | int, n_cells: int) -> Floats:
     """Return which share of each piece of an axis lies in each of its cells.
 
     Parameters
@@ -197,25 +192,20 @@ def overlaps(
     return np.maximum(common, 0) / n_cells
 
 
-def _whole(place: NDArray[np.float64]) -> NDArray[np.int64]:
+def _whole(place: Floats) -> Ints:
     """Return the number, from 0, of the interval of length 1 that each place is in."""
     # No place is carried over the far edge: a float below a whole number n, times or over a
     # whole number, is nearer to a float below the exact result of n than to that result.
     return np.floor(place).astype(np.int64)
 
 
-def _tally(part: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Return how many points each of n parts holds."""
-    return np.bincount(part, minlength=n)
-
-
-def _fours(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def _fours(counts: Ints) -> Ints:
     """Return the sums of the quarters of each square."""
     half = len(counts) // 2
     return counts.reshape(half, 2, half, 2).sum(axis=(1, 3))
 
 
-def _quarters(n: int) -> NDArray[np.int64]:
+def _quarters(n: int) -> Ints:
     """Return which square of n/2 x n/2 each of n x n squares is a quarter of."""
     half = np.arange(n) // 2
     return (half[:, None] * (n // 2) + half).ravel()

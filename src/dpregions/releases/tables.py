@@ -1,0 +1,188 @@
+"""A release as arrays and tables of its cells: intervals of all, frames, Arrow, xarray.
+
+Shows what was published and nothing else: takes a `Release`, never an exact histogram. What is said
+of a block of cells is what the release answers of its rectangle, never a sum over its cells: a
+region is in every cell that it touches.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpregions.errors import Argument, InputError, MissingExtraError
+from dpregions.geometry.grid import Grid
+from dpregions.privacy.law import checked_confidence
+from dpregions.releases.statement import NOT_PRIVATE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import geopandas
+    import pyarrow
+    import xarray
+    from numpy.typing import NDArray
+
+    from dpregions.choices import Kind
+    from dpregions.releases.published import Release
+
+_KIND_NAMES: dict[Kind, str] = {"faces": "face", "edges": "edge", "vertices": "vertex"}
+"""What one component of each kind is called, in frames and exports."""
+
+_AT_ONCE = 1 << 16
+"""Blocks that are asked about together: it bounds the memory."""
+
+
+def interval_arrays(
+    release: Release, block: int, confidence: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the ends of the intervals of all blocks; of a release that is not covert."""
+    shape = release.grid.blocks_shape(block)
+    found = [release.asked.bounds(part, confidence) for part in _selections(release, block)]
+    low, high = (np.concatenate(ends).astype(np.float64) for ends in zip(*found, strict=True))
+    return low.reshape(shape), high.reshape(shape)
+
+
+def block_arrays(release: Release, block: int, confidence: float) -> dict[str, NDArray[Any]]:
+    """Return what is published of all blocks, an array for each column."""
+    checked_confidence(confidence)  # also where a covert release has no use for it
+    shape = release.grid.blocks_shape(block)
+    found: dict[str, NDArray[Any]] = {"count": _counts(release, block).reshape(shape)}
+    if not release.covert:
+        found["estimate"] = _estimates(release, block).astype(np.float64).reshape(shape)
+        found["low"], found["high"] = interval_arrays(release, block, confidence)
+        found["may_be_empty"] = found["low"] == 0
+    return found
+
+
+def _selections(release: Release, block: int) -> Iterator[Any]:
+    """Yield all blocks, row by row, some at a time."""
+    n = int(np.prod(release.grid.blocks_shape(block)))
+    for start in range(0, n, _AT_ONCE):
+        yield release.grid.select_blocks(block, start, min(start + _AT_ONCE, n))
+
+
+def _counts(release: Release, block: int) -> NDArray[np.int64]:
+    if block == 1:
+        return release.counts[release.grid.kinds == 0]
+    return np.concatenate([release.asked.count(part) for part in _selections(release, block)])
+
+
+def _estimates(release: Release, block: int) -> NDArray[Any]:
+    if block == 1:
+        assert release.signed is not None
+        return release.signed[release.grid.kinds == 0]
+    return np.concatenate([release.asked.estimate(part) for part in _selections(release, block)])
+
+
+def components_frame(
+    release: Release, kind: Kind, block: int, confidence: float
+) -> geopandas.GeoDataFrame:
+    """Return the faces, edges or vertices, or blocks of faces, with their published numbers."""
+    if kind == "faces":
+        frame = _blocks_frame(release, block, confidence)
+        if block != 1:
+            return frame
+    else:
+        checked_confidence(confidence)
+        frame = release.grid.to_geodataframe(kind)
+        _refuse_blocks_of(kind, block)
+        which = release.grid.kinds == list(_KIND_NAMES).index(kind)
+        _append(frame, "count", release.counts[which])
+        if release.signed is not None:
+            _append(frame, "estimate", release.signed[which].astype(np.float64))
+    frame.insert(0, "kind", _KIND_NAMES[kind])
+    frame.insert(1, "sign", -1 if kind == "edges" else 1)
+    return frame
+
+
+def _refuse_blocks_of(kind: Kind, block: int) -> None:
+    if block != 1:
+        raise InputError(
+            Argument("block"), f" is for faces, got {block!r} for {kind}: leave it at 1"
+        )
+
+
+def _blocks_frame(release: Release, block: int, confidence: float) -> geopandas.GeoDataFrame:
+    frame = release.grid.blocks_frame(block)
+    for name, values in block_arrays(release, block, confidence).items():
+        _append(frame, name, values.ravel())
+    return frame
+
+
+def _append(frame: geopandas.GeoDataFrame, name: str, values: NDArray[Any]) -> None:
+    """Add a column before the geometry, which stays the last."""
+    frame.insert(len(frame.columns) - 1, name, values)
+
+
+def arrow_table(release: Release) -> pyarrow.Table:
+    """Return the faces as an Arrow table, geometries as WKB, the statement in its metadata."""
+    import pyarrow as pa
+
+    frame = _blocks_frame(release, 1, 0.95)
+    table = pa.table(frame.to_arrow(index=False, geometry_encoding="WKB"))
+    return table.replace_schema_metadata({release.STATEMENT_KEY: release.describe().encode()})
+
+
+def to_dataset(release: Release, block: int, confidence: float) -> xarray.Dataset:
+    """Return the blocks of a grid as an xarray Dataset, with its CRS and the statement."""
+    try:
+        import xarray as xr
+    except ImportError:
+        raise MissingExtraError("xarray", "raster") from None
+
+    grid = Grid.needed(
+        release.grid, "an xarray Dataset, which has rows and columns,", ": use to_geodataframe"
+    )
+    arrays = block_arrays(release, block, confidence)
+    what = "the cell" if block == 1 else f"the block of {block} x {block} cells"
+    interval = f"end of the interval that holds the true count with confidence {float(confidence)}"
+    words = {
+        "count": f"regions touching {what}",
+        "estimate": f"signed estimate of the regions touching {what}",
+        "low": f"lower {interval}",
+        "high": f"upper {interval}",
+        "may_be_empty": f"whether {what} may be empty: low is 0",
+    }
+    variables = {
+        name: (("y", "x"), values, {"long_name": words[name]}) for name, values in arrays.items()
+    }
+    dataset = xr.Dataset(variables, _coordinates(grid, block), _facts(release, block, confidence))
+    if grid.crs is not None:
+        for name in arrays:  # where CF and rioxarray look for the name of the CRS's variable
+            dataset[name].encoding["grid_mapping"] = "spatial_ref"
+    return dataset
+
+
+def _coordinates(grid: Grid, block: int) -> dict[str, Any]:
+    """Return the centres of blocks, evenly spaced: those at the upper and right border too."""
+    side, (rows, cols) = block * grid.cell_size, grid.blocks_shape(block)
+    unit = {} if grid.crs is None else {"units": grid.crs.axis_info[0].unit_name}
+    found: dict[str, Any] = {
+        axis: (axis, low + side * (np.arange(n) + 0.5), said | unit)
+        for axis, low, n, said in (
+            ("y", grid.ymin, rows, {"axis": "Y", "standard_name": "projection_y_coordinate"}),
+            ("x", grid.xmin, cols, {"axis": "X", "standard_name": "projection_x_coordinate"}),
+        )
+    }
+    if grid.crs is not None:
+        place = f"{grid.xmin!r} {side!r} 0.0 {grid.ymin!r} 0.0 {side!r}"
+        words = {"spatial_ref": grid.crs.to_wkt(), "GeoTransform": place}
+        found["spatial_ref"] = ((), 0, grid.crs.to_cf() | words)
+    return found
+
+
+def _facts(release: Release, block: int, confidence: float) -> dict[str, Any]:
+    """Return the parameters of the promise as values that netCDF and Zarr can hold."""
+    return {
+        "privacy": "private" if release.private else NOT_PRIVATE,
+        "epsilon": release.epsilon,
+        "neighbours": release.neighbours,
+        "unit": release.unit,
+        "method": release.method,
+        "max_diameter": float(release.max_diameter),
+        "block": int(block),
+        **({} if release.covert else {"confidence": float(confidence)}),
+        "statement": release.describe(),
+    }
