@@ -31,7 +31,6 @@ from dpregions.geometry.cells import select
 from dpregions.geometry.doubled import SignedTable
 from dpregions.geometry.rectangles import Rectangles
 from dpregions.mechanisms.footprint.mechanism import Footprint, FootprintOutcome
-from dpregions.mechanisms.footprint.reading import Reading
 from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
 from dpregions.planning.exact_data import ExactData, relative_errors
 from dpregions.privacy.budget import Budget
@@ -139,7 +138,7 @@ def measure(
 
 def _read_with(tuning: Tuning, made: FootprintOutcome) -> FootprintOutcome:
     assert made.reading is not None
-    return replace(made, reading=Reading(made.reading.measured, tuning))
+    return replace(made, reading=replace(made.reading, tuning=tuning))
 
 
 @dataclass(frozen=True)
