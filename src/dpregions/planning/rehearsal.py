@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from dpregions.arrays import Floats, Ints, Numbers
     from dpregions.choices import Neighbours
     from dpregions.geometry.grid import Grid
+    from dpregions.mechanisms.footprint.measuring import Strategy
     from dpregions.mechanisms.footprint.mechanism import PreparedFootprint
+    from dpregions.mechanisms.footprint.tree.growing import Adaptive
     from dpregions.mechanisms.footprint.tree.prepared import PreparedTree
     from dpregions.privacy.budget import Budget
 
@@ -98,7 +100,7 @@ class RehearsedFootprint:
         # Quantiles of the noise, 0.1 to 0.9; or 1/4, 3/4 where each choice takes long.
         many = grid.n_rows * grid.n_cols <= MANY_CHOICES
         offs = np.log([1 / 5, 3 / 5, 1, 5 / 3, 5] if many else [1 / 2, 2]) * scale
-        chosen = [prepared.strategy(n_regions * INSIDE + float(off)) for off in offs]
+        chosen = _chosen(prepared, n_regions * INSIDE + offs)
         made = {strategy: _Fixed(prepared.with_strategy(strategy)) for strategy in set(chosen)}
         self.variants = [made[strategy] for strategy in chosen]
         self.size = max(fixed.prepared.n_buckets for fixed in self.variants)
@@ -115,6 +117,16 @@ class RehearsedFootprint:
 
     def _variant(self, repetition: int) -> _Fixed:
         return self.variants[repetition % len(self.variants)]
+
+
+def _chosen(
+    prepared: PreparedFootprint | PreparedTree, totals: Floats
+) -> list[Strategy | Adaptive]:
+    """Return what is measured for each total; where both ends choose alike, so do those between."""
+    first, last = (prepared.strategy(float(totals[at])) for at in (0, -1))
+    if first == last:
+        return [first] * len(totals)
+    return [first, *(prepared.strategy(float(total)) for total in totals[1:-1]), last]
 
 
 @dataclass(frozen=True, eq=False)

@@ -108,8 +108,9 @@ def split(
     free = np.ones(len(best), np.bool_)
     n = len(total)
     for _ in range(_ROUNDS):
-        doubt_of_free = np.maximum(sums(up, doubtful * free, n), _TINY)
-        missing = (total - sums(up, best * free, n)) / doubt_of_free
+        doubt_of_free, nothing = sums(up, doubtful * free, n), np.zeros(n)
+        missing = total - sums(up, best * free, n)
+        missing = np.divide(missing, doubt_of_free, out=nothing, where=doubt_of_free > 0)
         fit = np.where(free, best + doubtful * missing[up], 0.0)
         negative = (fit < 0) & free
         if not negative.any():
