@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpregions.geometry.cells import Selection
+from dpregions.geometry.grid import Grid
 from dpregions.mechanisms.footprint.border import Parts
+from dpregions.mechanisms.footprint.buckets import Buckets
 from dpregions.mechanisms.footprint.fits import combine, shares_of, signed_fit
 from dpregions.mechanisms.footprint.reading import Reading
 from dpregions.mechanisms.least_squares import sums
@@ -20,12 +23,10 @@ class Wanted(NamedTuple):
 
 
 def by_all_buckets(reading: Reading, ranges: np.ndarray) -> Wanted:
-    """The formula by which rectangles were answered before: chances of all buckets near them."""
+    """The formula by which rectangles were answered before: chances of all buckets."""
     measured, expected = reading.measured, reading.expected
     tree, finest = measured.hierarchy, measured.finest
-    which, near = tree.buckets.weigh_rectangles(ranges)
-    chance = np.zeros((ranges.shape[1], len(tree.buckets)))
-    chance[:, which] = near
+    chance = chances(tree.buckets, ranges)
     estimate = chance @ signed_fit(measured, expected)
     held = reading.held
     if finest < len(tree.levels) - 1:
@@ -36,6 +37,12 @@ def by_all_buckets(reading: Reading, ranges: np.ndarray) -> Wanted:
         share = chance
     either = np.maximum(share * (1 - share), 0)
     return Wanted(estimate, variance(reading, chance), either @ held, either @ held**2)
+
+
+def chances(buckets: Buckets, ranges: np.ndarray) -> np.ndarray:
+    """The chance that a body in each bucket touches each rectangle of cells, all by masks."""
+    grid, chosen = Grid(0, 0, 1, buckets.n_rows, buckets.n_cols), Selection(ranges)
+    return np.array([buckets.weigh(chosen.signs(i, grid)) for i in range(ranges.shape[1])])
 
 
 def variance(reading: Reading, chance: np.ndarray) -> np.ndarray:

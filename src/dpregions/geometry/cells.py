@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from dpregions.choices import Within
     from dpregions.geometry.grid import Grid
 
-_BOUNDS = ("xmin", "ymin", "xmax", "ymax")
 _MOST = sys.float_info.max
 
 

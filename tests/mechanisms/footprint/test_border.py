@@ -18,7 +18,6 @@ from dpregions.mechanisms.footprint.border import (
     Parts,
     Shares,
     border_of,
-    corner_deficit,
     nodes_of,
     smooth_table,
 )
@@ -27,7 +26,7 @@ from dpregions.mechanisms.footprint.choice import candidates
 from dpregions.mechanisms.footprint.levels import WHOLE, Hierarchy
 from dpregions.mechanisms.footprint.measuring import Measured, Noisy, Strategy
 from dpregions.mechanisms.footprint.reading import Reading
-from support.border_oracle import by_all_buckets, held_in_parts, plain_tree
+from support.border_oracle import by_all_buckets, chances, held_in_parts, plain_tree
 from support.footprint_releases import BLOCKS, JOINED, PLAIN, SHAPES, UNIT_GRID, study, town
 from support.trees import buckets_of
 
@@ -262,9 +261,7 @@ def test_a_ragged_tree_is_answered_as_plain_linear_algebra_says(shape, k, even, 
     ranges = rectangles(shape, rng)
     found = walk.rectangles(ranges)
 
-    which, near = b.weigh_rectangles(ranges)
-    chance = np.zeros((ranges.shape[1], len(b)))
-    chance[:, which] = near
+    chance = chances(b, ranges)
     share = of_leaf * weights[b.letters]
     dense = share * density[b.centres]
     share = np.where(dense.sum(axis=1, keepdims=True) > 1e-9, dense, share)
@@ -299,6 +296,11 @@ def test_large_corners_are_answered_nearly_as_cell_by_cell(cells):
         for few in (1 << 30, 4)
     )
     assert rough.variance**0.5 == pytest.approx(exact.variance**0.5, abs=0.02)
+
+
+def corner_deficit(height: int, width: int, rows: int, cols: int) -> float:
+    """The chance that a body of a large footprint misses `rows` x `cols` at its corner."""
+    return 1 - border_kernel.smooth_chance(smooth_table(), height, width, 0, rows, 0, cols)
 
 
 def test_letters_without_a_table_have_the_chances_of_ellipses():

@@ -256,20 +256,3 @@ def test_the_number_of_buckets_in_a_refusal_is_what_there_would_be():
         n = len(Buckets.of(known, "sizes", *shape))
         tall, wide = (sum(max(length - h, 0) for h in range(side)) for length in shape)
         assert n == tall * wide
-
-
-@pytest.mark.parametrize("alphabet", ["sizes", "patterns"])
-@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (4, 6)])
-def test_rectangles_weigh_buckets_as_masks_do(alphabet, shape):
-    grid = Grid(0, 0, 1, *shape)
-    buckets = Buckets.of(catalogue(3, 2 * STEPS), alphabet, *shape)
-    rows, cols = shape
-    ranges = np.array(
-        [(a, b, c, d) for a in range(rows + 1) for b in range(max(a - 1, 0), rows)
-         for c in range(cols + 1) for d in range(max(c - 1, 0), cols)]).T  # fmt: skip
-    which, chance = buckets.weigh_rectangles(ranges)
-    whole = np.zeros((ranges.shape[1], len(buckets)))
-    whole[:, which] = chance
-    for i in range(ranges.shape[1]):
-        signs = Selection(ranges[:, i : i + 1]).signs(0, grid)
-        np.testing.assert_allclose(whole[i], buckets.weigh(signs), atol=1e-12)

@@ -246,31 +246,6 @@ def test_wider_than_the_widest_is_refused():
 # What is read off it
 
 
-@pytest.mark.parametrize(("case", "size"), [("few cells", (4, 3)), ("65 cells", (17, 17))])
-def test_deficits_say_how_often_patterns_miss_the_corners_of_their_footprint(case, size):
-    c, (h, w) = made(case), size
-    part = slice(c.first[h, w], c.last[h, w])
-    faces = c.pattern_arrays(part)[:, : 2 * h - 1 : 2, : 2 * w - 1 : 2]
-    found = c.deficits(h, w)
-    assert found.shape == (2, 2, h, w)
-    for top in (0, 1):
-        for right in (0, 1):
-            seen = faces[:, :: -1 if top else 1, :: -1 if right else 1]
-            for i in range(h):
-                for j in range(w):
-                    missed = ~seen[:, : i + 1, : j + 1].any(axis=(1, 2))
-                    wanted = c.weights[part][missed].sum()
-                    assert found[top, right, i, j] == pytest.approx(wanted, abs=1e-12)
-
-
-def test_deficits_of_two_by_two_cells_by_eye():
-    """A body over 2 x 2 cells misses one of them at most: each with the same chance, about."""
-    found = catalogue(3, 2 * STEPS).deficits(2, 2)
-    assert (found[:, :, 0, 0] > 0).all() and np.ptp(found[:, :, 0, 0]) < 0.02
-    found[:, :, 0, 0] = 0
-    assert (found == 0).all()
-
-
 def test_means_of_some_sizes_are_those_of_all():
     c = made("few cells")
     for h, w in ((1, 1), (4, 3)):

@@ -14,6 +14,7 @@ from dpregions.mechanisms.footprint.bodies import Bodies
 from dpregions.mechanisms.footprint.buckets import Buckets
 from dpregions.mechanisms.footprint.catalogue import catalogue
 from dpregions.mechanisms.footprint.chances import WitnessSample
+from support.border_oracle import chances
 
 GRID = Grid(100.0, -50.0, 10.0, n_rows=4, n_cols=5)
 KNOWN = catalogue(3, Bound.of(GRID, 20, "shrink").steps)
@@ -93,10 +94,8 @@ def test_on_the_grids_lines_chances_are_those_of_cells_and_the_least_are_the_sam
     buckets = SAMPLES[alphabet].buckets
     for cells in ((0, 0, 0, 0), (1, 2, 1, 3), (0, 3, 0, 4), (2, 3, 4, 4)):
         shape = shapely.box(*GRID.cell_bounds(*cells))
-        which, wanted = buckets.weigh_rectangles(np.array(cells)[:, None])
-        by_cells = np.zeros(len(buckets))
-        by_cells[which] = wanted[0]
         chance, least = dense(alphabet, shape)
+        (by_cells,) = chances(buckets, np.array(cells)[:, None])
         np.testing.assert_allclose(chance, by_cells, atol=1e-12)
         np.testing.assert_array_equal(least, chance)
 

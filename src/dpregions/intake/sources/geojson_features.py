@@ -172,5 +172,3 @@ _WRITERS: dict[str, Callable[[list[Any]], bytes]] = {
     "MultiLineString": partial(_several, _wkb.MULTILINE, _line),
     "MultiPolygon": partial(_several, _wkb.MULTIPOLYGON, _polygon),
 }
-
-GEOMETRIES = (*_WRITERS, "GeometryCollection")

@@ -331,10 +331,3 @@ def _across(lean: Floats, y: float) -> Floats:
     """Return where leaning ellipses in the box from -1 to 1 begin and end at a height."""
     wide = np.sqrt(np.maximum((1 - lean**2) * (1 - y**2), 0))
     return np.array([lean * y - wide, lean * y + wide])
-
-
-def corner_deficit(height: int, width: int, rows: int, cols: int) -> float:
-    """Return the chance that a body of a large footprint misses `rows` x `cols` at its corner."""
-    from dpregions.mechanisms.footprint.border_kernel import smooth_chance
-
-    return 1 - float(smooth_chance(smooth_table(), height, width, 0, rows, 0, cols))

@@ -133,7 +133,7 @@ class Buckets:
         height, width = self.heights[self.letters], self.widths[self.letters]
         return row + (height - 1) // 2, col + (width - 1) // 2
 
-    def number(self, letter: Ints | np.int64, row: Ints, col: Ints) -> Ints:
+    def number(self, letter: Ints, row: Ints, col: Ints) -> Ints:
         """Return the bucket of a letter at a place."""
         return self.starts[letter] + row * (self.n_cols - self.widths[letter] + 1) + col
 
@@ -215,39 +215,17 @@ class Buckets:
         return out
 
     @cached_property
-    def _tables(self) -> Floats:
-        """Each letter's summed-area table of its signed mean, a row and column of 0 first."""
+    def tables(self) -> list[Floats]:
+        """Each letter's summed-area table of its signed mean: any rectangle's chance by corners.
+
+        A row and a column of 0 come first.
+        """
         size = self.means.shape[1]
         signs = (-1.0) ** np.add.outer(np.arange(size), np.arange(size))
         tables = np.zeros((len(self.means), size + 1, size + 1))
         tables[:, 1:, 1:] = np.cumsum(np.cumsum(self.means * signs, axis=1), axis=2)
-        return tables
-
-    @property
-    def tables(self) -> list[Floats]:
-        """Each letter's summed-area table of its signed mean: any rectangle's chance by corners."""
-        sizes = zip(self._tables, self.heights, self.widths, strict=True)
+        sizes = zip(tables, self.heights, self.widths, strict=True)
         return [table[: 2 * h, : 2 * w] for table, h, w in sizes]
-
-    def weigh_rectangles(self, ranges: Ints) -> tuple[Ints, Floats]:
-        """Return the buckets near rectangles, and the chance that a body in each touches each.
-
-        `ranges` are ``row0, row1, col0, col1`` of cells, one column a rectangle. A body in any
-        other bucket touches none of them. What `weigh` gives, from summed-area tables.
-        """
-        row0, row1, col0, col1 = ranges
-        query = np.arange(len(row0))[:, None]
-        rows = {h: _overlap(row0, row1, self.n_rows, h) for h in np.unique(self.heights)}
-        cols = {w: _overlap(col0, col1, self.n_cols, w) for w in np.unique(self.widths)}
-        which, chances = [], []
-        for letter, (h, w) in enumerate(zip(self.heights, self.widths, strict=True)):
-            (row, bottom, top), (col, left, right) = rows[h], cols[w]
-            table = self._tables[letter]
-            strips = table[:, right] - table[:, left]
-            chance = strips[top, query] - strips[bottom, query]
-            which.append(self.number(np.int64(letter), row[:, None], col).ravel())
-            chances.append(chance.reshape(len(row0), -1))
-        return np.concatenate(which), np.concatenate(chances, axis=1)
 
     def weigh(self, signs: NDArray[np.int8]) -> Floats:
         """Return what a body in each bucket is expected to add to a query: how `expand` weighs it.
@@ -261,15 +239,3 @@ class Buckets:
         return kernel.weigh_means(
             signs, row, col, self.letters, self.heights, self.widths, self.means
         )
-
-
-def _overlap(first: Ints, last: Ints, n: int, extent: int) -> tuple[Ints, Ints, Ints]:
-    """Return the places along an axis of n cells where a footprint may meet some ranges of cells.
-
-    And which of its doubled lines, from and up to, lie in each range: shape (ranges, places),
-    equal ends where they do not meet.
-    """
-    place = np.arange(max(first.min() - extent + 1, 0), min(last.max(), n - extent) + 1)
-    start = np.clip(2 * (first[:, None] - place), 0, 2 * extent - 1)
-    stop = np.clip(2 * (last[:, None] - place) + 1, 0, 2 * extent - 1)
-    return place, start, np.maximum(start, stop)

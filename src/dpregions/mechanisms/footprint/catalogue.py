@@ -170,24 +170,6 @@ class Catalogue:
             means[i] = self.mean_of(h, w)
         return means
 
-    def deficits(self, height: int, width: int) -> Floats:
-        """Return how likely a body of a footprint size misses rectangles at its corners.
-
-        ``[top, right, i, j]`` is 1 less the prior chance that it touches the rectangle of i + 1
-        rows and j + 1 columns of cells at the footprint's lower left corner, or at the upper
-        (``top`` = 1) or right one (``right`` = 1): shape (2, 2, height, width).
-        """
-        which = slice(self.first[height, width], self.last[height, width])
-        spans = self.spans[which, : 2 * height - 1 : 2]
-        columns, weights = np.arange(1, width + 1), self.weights[which]
-        misses = np.empty((2, 2, height, width))
-        for right, free in enumerate((spans[:, :, 0], width - 1 - spans[:, :, 1])):
-            for top, rows in enumerate((free, free[:, ::-1])):
-                # Columns that no row of the rectangle reaches into, counted from its corner.
-                clear = np.minimum.accumulate(rows, axis=1)
-                misses[top, right] = np.tensordot(weights, clear[:, :, None] >= columns, 1)
-        return misses
-
 
 def catalogue(side: int, bound: int, tuning: Tuning = TUNING) -> Catalogue:
     """Return the catalogue for bodies within `bound` steps and footprints within `side` cells."""
