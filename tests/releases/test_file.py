@@ -319,7 +319,7 @@ whole = open(path, "rb").read()
 start = whole.index(SEAL)
 digest, stop = start + len(SEAL), start + len(SEAL) + 32
 refused = 0
-for bit in range(0, 8 * len(whole), 113):
+for bit in range(0, 8 * len(whole), 251):
     flipped = bytearray(whole)
     flipped[bit // 8] ^= 1 << bit % 8
     flipped[digest:stop] = hashlib.sha256(flipped[:start] + flipped[stop:]).digest()

@@ -38,8 +38,15 @@ def test_the_table_has_a_row_a_size_and_says_what_it_is():
     pd.testing.assert_frame_equal(found, again)
 
 
+def test_with_hardly_any_noise_intervals_are_about_the_cells_that_truth_is_of():
+    """And not about rectangles a quarter of a cell within them, as drawn."""
+    found = coverage(epsilon=50, releases=2)
+    assert (found["held"] > 0.9).all()
+    assert found["relative_width"].max() < 0.2
+
+
 def test_more_confidence_holds_more_with_wider_intervals():
-    low, high = (coverage(epsilon=1, releases=10, confidence=c) for c in (0.2, 0.999))
+    low, high = (coverage(epsilon=1, releases=6, confidence=c) for c in (0.2, 0.999))
     assert (high["width"] > 2 * low["width"]).all()
     assert low["held"].mean() < 0.6
     assert high["held"].mean() > 0.99

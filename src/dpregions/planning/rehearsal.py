@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from dpregions.arrays import Floats, Ints, Numbers
     from dpregions.choices import Neighbours
     from dpregions.geometry.grid import Grid
-    from dpregions.mechanisms.footprint.measuring import Strategy
     from dpregions.mechanisms.footprint.mechanism import PreparedFootprint
-    from dpregions.mechanisms.footprint.tree.growing import Adaptive
     from dpregions.mechanisms.footprint.tree.prepared import PreparedTree
     from dpregions.privacy.budget import Budget
 
@@ -47,8 +45,8 @@ TYPICAL_BOUND = 2000.0
 INSIDE = 0.96
 """Share of the synthetic city's regions that touch its area."""
 
-MANY_CHOICES = 2000
-"""Cells of a grid up to which more choices of levels are looked at."""
+NEAR = 0.02
+"""Noise of the total, of all regions, up to which it is taken to choose as the true one does."""
 
 MANY_BODIES = 50_000
 """Regions up to which the bodies of a release are made, and not only their counts fitted."""
@@ -89,18 +87,17 @@ class RehearsedFootprint:
     """The footprint mechanism, with the levels it will choose for about that many regions.
 
     What it measures follows from its noisy total, and near a tie it may be one thing or the
-    other: a few totals spread over what is likely take turns.
+    other: where the noise is large beside the regions, two totals take turns.
     """
 
     def __init__(
         self, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours, n_regions: int
     ) -> None:
         prepared = Footprint().prepare(grid, bound, budget, neighbours)
-        scale = max(scale_for(prepared.first, prepared.sensitivity), 0.02 * n_regions)
-        # Quantiles of the noise, 0.1 to 0.9; or 1/4, 3/4 where each choice takes long.
-        many = grid.n_rows * grid.n_cols <= MANY_CHOICES
-        offs = np.log([1 / 5, 3 / 5, 1, 5 / 3, 5] if many else [1 / 2, 2]) * scale
-        chosen = _chosen(prepared, n_regions * INSIDE + offs)
+        scale = scale_for(prepared.first, prepared.sensitivity)
+        # Quartiles of the noisy total where they may choose apart, or else its median.
+        offs = np.log([1 / 2, 2]) * scale if scale > NEAR * n_regions else np.zeros(1)
+        chosen = [prepared.strategy(n_regions * INSIDE + float(off)) for off in offs]
         made = {strategy: _Fixed(prepared.with_strategy(strategy)) for strategy in set(chosen)}
         self.variants = [made[strategy] for strategy in chosen]
         self.size = max(fixed.prepared.n_buckets for fixed in self.variants)
@@ -117,16 +114,6 @@ class RehearsedFootprint:
 
     def _variant(self, repetition: int) -> _Fixed:
         return self.variants[repetition % len(self.variants)]
-
-
-def _chosen(
-    prepared: PreparedFootprint | PreparedTree, totals: Floats
-) -> list[Strategy | Adaptive]:
-    """Return what is measured for each total; where both ends choose alike, so do those between."""
-    first, last = (prepared.strategy(float(totals[at])) for at in (0, -1))
-    if first == last:
-        return [first] * len(totals)
-    return [first, *(prepared.strategy(float(total)) for total in totals[1:-1]), last]
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,8 +77,8 @@ def interval_coverage(
         for share in rectangles.SHARES:
             cells = rectangles.placed(*rectangles.shape_of(share), placements, rng, turned=True)
             query, truth = inside(cells, grid), exact.answers(cells)
-            low, high = release.interval(*query, confidence=confidence)
-            expected = release.expected_error(*query)
+            low, high = release.interval(*query, confidence=confidence, within="cells")
+            expected = release.expected_error(*query, within="cells")
             held, noisy = (low <= truth) & (truth <= high), expected.noise > expected.total / 2
             found = zip(held, noisy, high - low, truth, strict=True)
             rows += [(share, number, *values) for values in found]

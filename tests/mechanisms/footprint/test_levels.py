@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from dpregions.errors import PrivacyError
 from dpregions.mechanisms.footprint.choice import candidates
 from dpregions.mechanisms.footprint.expectation import expected_letters
-from dpregions.mechanisms.footprint.fits import combine, covert_fit, signed_fit
+from dpregions.mechanisms.footprint.fits import combine, covert_fit, signed_fit, split
 from dpregions.mechanisms.footprint.levels import MIX, Hierarchy, Level
 from dpregions.mechanisms.footprint.measuring import Measured, Measurement, Strategy
 from dpregions.mechanisms.footprint.reading import QueryVariance
+from dpregions.mechanisms.footprint.tuning import TUNING
 from support.trees import LEAVES, LEVELS, buckets_of, matrix, measured_of, tree_of
 
 
@@ -377,3 +378,11 @@ def test_levels_that_do_not_refine_each_other_are_refused():
     levels = (Level(0, "all"), Level(3, "all"), Level(2, "all"), Level(1, "letters"))
     with pytest.raises(PrivacyError, match="do not refine"):
         Hierarchy.of(buckets_of((6, 6)), levels)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_family_none_of_whose_children_can_be_above_zero_divides_by_nothing():
+    """Beside measurements so far below zero, rounding leaves no child free."""
+    total, both, seen = np.array([1e9]), np.ones(2), np.array([-6e49, -4e49])
+    fit = split(total, np.zeros(2, np.int64), both, seen, np.array([6.0, 4.0]), TUNING, 3.0)
+    np.testing.assert_array_equal(fit, [0.0, 0.0])

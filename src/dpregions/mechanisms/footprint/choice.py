@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Real
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
@@ -83,8 +84,9 @@ class _City:
 
     shape: Size
     bodies: Bodies
-    queries: list[Ints]
-    truth: list[Floats]
+    queries: Ints
+    """Rectangles as ``row0, row1, col0, col1``, each a row a size and a column a placement."""
+    truth: Floats
 
 
 def choose(
@@ -131,8 +133,8 @@ def choose(
     fewer = max(n_on_proxy / tuning.proxy_regions, 1.0)
     on_total, on_rest = (share * fewer / factor for share in (spent, epsilon))
     asked = sizes or Rectangles(rows, cols).sizes()
-    asked = [(min(h, rows), min(w, cols)) for h, w in asked]
-    cities = _cities(catalogue, (rows, cols), int(n_on_proxy / fewer), asked, tuning)
+    fitting = tuple((min(h, rows), min(w, cols)) for h, w in asked)
+    cities = _cities(catalogue, (rows, cols), int(n_on_proxy / fewer), fitting, tuning)
     tried: list[Strategy | Adaptive] = []
     tried += candidates(catalogue.side, rows, cols, shapes=shapes, tuning=tuning)
     if trees and min(rows, cols) > 1:
@@ -213,11 +215,9 @@ def _trial_error(
     logs = []
     for seed, city in enumerate(cities):
         table = SignedTable(trial.counts(city.bodies, _ImaginedNoise(seed)))
-        floor = _FLOOR * city.bodies.times.sum()
-        for cells, truth in zip(city.queries, city.truth, strict=True):
-            off = np.abs(table.rectangles(*cells) - truth)
-            error = np.median(off / np.maximum(truth, floor))
-            logs.append(math.log(error + tuning.good_enough))
+        off = np.abs(table.rectangles(*city.queries) - city.truth)
+        scale = np.maximum(city.truth, _FLOOR * city.bodies.times.sum())
+        logs.append(np.log(np.median(off / scale, axis=1) + tuning.good_enough))
     return float(np.mean(logs))
 
 
@@ -309,8 +309,9 @@ class _TreeTrial:
         return self.buckets.expand(TreeReading(measured, self.tuning).held_by(self.buckets))
 
 
+@lru_cache(maxsize=2)
 def _cities(
-    catalogue: Catalogue, shape: Size, n: int, sizes: list[Size], tuning: Tuning
+    catalogue: Catalogue, shape: Size, n: int, sizes: tuple[Size, ...], tuning: Tuning
 ) -> list[_City]:
     """Make up cities: smaller and larger bodies, smooth and rough, spread over what is likely."""
     rng = np.random.default_rng(0)
@@ -326,9 +327,9 @@ def _cities(
         weights = _off_the_prior(catalogue, shape, stray, tuning)
         bodies = _made_up(catalogue, shape, n, weights, spots, rng, tuning)
         table, asked = SignedTable(bodies.counts_on(*shape)), Rectangles(*shape)
-        queries = [asked.placed(h, w, tuning.trial_queries, rng) for h, w in sizes]
-        truth = [table.rectangles(*cells) for cells in queries]
-        cities.append(_City(shape, bodies, queries, truth))
+        placed = [asked.placed(h, w, tuning.trial_queries, rng) for h, w in sizes]
+        queries = np.stack(placed, axis=1)
+        cities.append(_City(shape, bodies, queries, table.rectangles(*queries)))
     return cities
 
 
