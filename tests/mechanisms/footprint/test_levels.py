@@ -383,6 +383,7 @@ def test_levels_that_do_not_refine_each_other_are_refused():
 @pytest.mark.filterwarnings("error")
 def test_a_family_none_of_whose_children_can_be_above_zero_divides_by_nothing():
     """Beside measurements so far below zero, rounding leaves no child free."""
-    total, both, seen = np.array([1e9]), np.ones(2), np.array([-6e49, -4e49])
-    fit = split(total, np.zeros(2, np.int64), both, seen, np.array([6.0, 4.0]), TUNING, 3.0)
+    first = float.fromhex("-0x1.f8def8808b024p+104")
+    total, both, seen = np.array([1e11]), np.ones(2), np.array([first, first / 4])
+    fit = split(total, np.zeros(2, np.int64), both, seen, np.array([4.0, 1.0]), TUNING, 3.0)
     np.testing.assert_array_equal(fit, [0.0, 0.0])
