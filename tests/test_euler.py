@@ -388,6 +388,13 @@ def test_a_partitions_histogram_has_faces_edges_and_vertices(on_cells):
     assert on_cells.faces.tolist() == touching
 
 
+def test_cells_of_a_partition_are_not_passed_over_on_a_grid():
+    histogram = EulerHistogram.from_regions([shapely.box(0, 0, 1, 1)], GRID, user_id=None)
+    for query in ((), GRID.bounds):
+        with pytest.raises(QueryError, match="cells are labels of a partition's cells"):
+            histogram.count(*query, cells=["mast 1"])
+
+
 def test_a_partition_is_asked_by_polygon_and_by_cells(on_cells):
     site = shapely.Point(5, 4)
     assert on_cells.count(site) == on_cells.count(site.buffer(1e-3)) > 0

@@ -157,7 +157,7 @@ class EulerHistogram:
         """
         if self._sums is None:
             self._sums = self._grid.table(self._counts)
-        found = self._grid.look_up(query, crs, "cells")
+        found = self._grid.look_up(query, crs, "cells") if cells is None else None
         if found is not None:
             return self._sums.rectangle(*found)
         selection = self._grid.select(query, crs, cells=cells)

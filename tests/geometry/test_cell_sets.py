@@ -183,6 +183,31 @@ class TestShapes:
         selection = quietly(partition, partition.to_geodataframe())
         assert [cells_of(selection, i) for i in range(60)] == [[i] for i in range(60)]
 
+    @pytest.mark.parametrize("angle", [0, 17, 45])
+    def test_a_neighbour_that_shares_the_areas_border_touches_no_cell(self, angle):
+        """Cells reach a few steps beyond the area, and there they count nothing."""
+        area, beside, across = (
+            shapely.affinity.rotate(box, angle, origin=(0, 0))
+            for box in (shapely.box(0, 0, 8, 8), shapely.box(8, 0, 12, 8), shapely.box(7, 0, 12, 8))
+        )
+        sites = shapely.get_coordinates(shapely.affinity.rotate(
+            shapely.MultiPoint(np.random.default_rng(0).uniform(0, 8, (40, 2))), angle, (0, 0)
+        ))  # fmt: skip
+        partition = Partition.voronoi(sites, area)
+        corners = shapely.get_coordinates(partition.area)
+        right = corners[np.argsort(corners @ shapely.get_coordinates(beside)[0])][-3:]
+        assert shapely.distance(beside, shapely.points(right)).min() < 1e-6
+        with pytest.warns(OutsideAreaWarning):
+            assert cells_of(partition.select((beside,))) == []
+        selected = cells_of(quietly(partition, across))
+        cells = np.asarray(partition.to_geodataframe().geometry.array)
+        met = shapely.area(shapely.intersection(cells, shapely.intersection(across, area))) > 1e-6
+        assert selected == np.flatnonzero(met).tolist()
+        both = shapely.union_all([beside, shapely.Point(*area.centroid.coords[0]).buffer(0.01)])
+        (middle,) = partition.select((area.centroid,)).cells.items
+        assert middle in cells_of(quietly(partition, both))
+        assert not set(cells_of(quietly(partition, both))) & set(selected) - {int(middle)}
+
     def test_lines_and_points_touch_cells_as_bodies_do(self):
         partition = Partition.from_grid(Grid(0, 0, 1, 2, 3))
         shapes = [
@@ -237,6 +262,9 @@ class TestForms:
         several = quietly(self.PARTITION, cells=[["a"], ["b", "c"]])
         assert several.wrap(several.n_cells).tolist() == [1, 2]
         assert cells_of(quietly(self.PARTITION, cells=np.array(["d", "a"]))) == [0, 3]
+        for form in (pd.Series, pd.Index, iter, frozenset, tuple):
+            several = quietly(self.PARTITION, cells=[form(["a"]), form(["c", "b"]), form([])])
+            assert [cells_of(several, i) for i in range(3)] == [[0], [1, 2], []]
 
     @pytest.mark.parametrize(
         ("query", "options", "error", "why"),
@@ -253,12 +281,27 @@ class TestForms:
             ((), {"cells": "abc"}, InputTypeError, "list"),
             ((), {"cells": 3}, InputTypeError, "list"),
             ((), {"cells": [[["a"]]]}, QueryError, "does not have"),
+            ((), {"cells": ["a", ["b"]]}, InputTypeError, "some are one"),
+            ((), {"cells": [{}, "a"]}, InputTypeError, "some are one"),
             ((0, 0, 1, 1), {"crs": 32650}, CRSError, "no CRS"),
         ],
     )
     def test_bad_queries_are_refused(self, query, options, error, why):
         with pytest.raises(error, match=why):
             self.PARTITION.select(query, **options)
+
+    def test_numbers_that_look_like_degrees_are_met_with_the_remedy(self):
+        there = Partition.hexagons((490_000, 5_360_000, 500_000, 5_370_000), "2km", crs=32632)
+        for query in ((9.0, 48.5, 9.1, 48.6), (shapely.box(9.0, 48.5, 9.1, 48.6),)):
+            with pytest.warns(OutsideAreaWarning, match="look like degrees"):
+                there.select(query)
+        with pytest.warns(OutsideAreaWarning, match="no cell of the partition: 0 counted there$"):
+            there.select((100_000, 1_000_000, 200_000, 2_000_000))
+
+    def test_no_cells_are_a_query_that_counts_nobody_and_says_so(self):
+        for cells, said in (([], "the query names no cell"), ([["a"], []], "1 of 2 queries name")):
+            with pytest.warns(OutsideAreaWarning, match=said):
+                self.PARTITION.select((), cells=cells)
 
     def test_queries_beside_the_area_and_sums_that_are_approximate_warn(self):
         with pytest.warns(OutsideAreaWarning, match="no cell"):

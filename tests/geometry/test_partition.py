@@ -104,15 +104,20 @@ class TestVoronoi:
     @pytest.mark.parametrize(
         ("sites", "area", "why"),
         [
-            ([], AREA, "sites"),
+            ([], AREA, "sites are 0: two or more"),
+            (np.zeros((0, 2)), AREA, "sites are 0: two or more"),
             ([(1, 1)], AREA, "two or more"),
+            ([shapely.Point(1, 1), None], AREA, "not points: 1"),
             ([(1, 1), (1, 1)], AREA, "0 and 1 are the same or nearer"),
             ([(1, 1), (5, 5), (5 + 1e-7, 5)], AREA, "1 and 2"),
             ([(1, 1), (9, 1), (1, -3)], AREA, "outside the area: 1, 2"),
             ([(1, 1), (np.nan, 1)], AREA, "not finite: 1"),
             ([*shapely.points(SITES).tolist(), shapely.box(0, 0, 1, 1)], AREA, "not points: 4"),
-            (SITES, (0, 0, 0, 8), "area"),
-            (SITES, (0, 0, np.inf, 8), "area"),
+            (SITES, (0, 0, 0, 8), "xmin < xmax"),
+            (SITES, (0, 0, np.inf, 8), "finite"),
+            (SITES, (0, 0, np.nan, 8), "finite"),
+            (SITES, (8, 8, 0, 0), "xmin < xmax"),
+            (SITES, ("0", 0, "wide", 8), "four numbers"),
             (SITES, shapely.Polygon([(0, 0), (9, 9), (0, 9), (9, 0)]), "valid"),
             (SITES, (1e12, 1e12, 1e12 + 1e-3, 1e12 + 1e-3), "too small"),
         ],
@@ -120,6 +125,14 @@ class TestVoronoi:
     def test_bad_sites_and_areas_are_refused_by_name(self, sites, area, why):
         with pytest.raises((GridError, InputTypeError), match=why):
             Partition.voronoi(sites, area)
+
+    def test_an_area_may_be_bounds_in_any_list_or_that_of_another_domain(self):
+        made = Partition.voronoi(SITES, AREA)
+        assert Partition.voronoi(SITES, np.array(AREA, float)) == made
+        assert Partition.voronoi(SITES, Grid(0, 0, 1, n_rows=8, n_cols=8)) == made
+        assert Partition.voronoi(SITES, made).bounds == made.bounds
+        there = Partition.hexagons((0, 0, 8000, 8000), "2km", crs=UTM)
+        assert Partition.voronoi(np.array(SITES) * 1000.0, there).crs == there.crs
 
     @pytest.mark.parametrize("sites", ["abc", [1, 2, 3], [(1, 2, 3)], 7, [("a", "b")]])
     def test_what_are_no_sites_is_refused(self, sites):
@@ -297,6 +310,11 @@ class TestPolygons:
         assert "NOT CONVEX" in repr(partition)
         with pytest.raises(GridError, match="not their union"):
             Partition.from_polygons([shapely.box(0, 0, 1, 1), shapely.box(0, 1, 2, 2)])
+
+    @pytest.mark.parametrize("convex", ["no", "False", None, 0])
+    def test_whether_cells_must_be_convex_is_true_or_false(self, convex):
+        with pytest.raises(InputTypeError, match="convex must be True or False"):
+            Partition.from_polygons(bricks(2, 2), convex=convex)
 
     @pytest.mark.parametrize("tolerance", [0, -1, "x", 3.0])
     def test_bad_tolerances_are_refused(self, tolerance):

@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 
 import dpregions as dpr
 from dpregions import Grid
-from dpregions.errors import DPRegionsWarning, GridError, InputError, ReleaseFileError
+from dpregions.errors import (
+    DPRegionsWarning,
+    GridError,
+    InputError,
+    OutsideAreaWarning,
+    QueryError,
+    ReleaseFileError,
+)
 from dpregions.io.exports import STATEMENT_KEY, export
 from dpregions.releases.file import STATEMENT, save
 from dpregions.releases.statement import refuse_unwritable
@@ -439,6 +446,23 @@ def test_answers_as_drawn_count_nobody_twice(made, method):
     found = one.answers(selection)
     assert found["exact"].tolist() == [method == "footprint"]
     assert found["within"].tolist() == ["shape" if method == "footprint" else "cells"]
+
+
+@pytest.mark.parametrize("ask", ["count", "estimate", "interval", "expected_error"])
+@pytest.mark.parametrize("query", [(), (0, 0, 8, 8)])
+def test_cells_of_a_partition_are_not_passed_over_by_a_release_on_a_grid(made, ask, query):
+    one = made("voronoi")
+    on_its_grid = one.on(one.base)
+    with pytest.raises(QueryError, match="cells are labels of a partition's cells"):
+        getattr(on_its_grid, ask)(*query, cells=["mast 1"])
+
+
+@BOTH
+def test_a_neighbour_of_the_area_has_nobody_by_either_method(made, method):
+    one = made("voronoi", method)
+    _, ymin, xmax, ymax = one.grid.bounds
+    with pytest.warns(OutsideAreaWarning, match="no cell of the partition"):
+        assert one.count(shapely.box(xmax, ymin, xmax + 5, ymax)) == 0
 
 
 def test_a_point_asked_within_cells_is_not_taken_as_drawn(made):

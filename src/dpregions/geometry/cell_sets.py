@@ -270,6 +270,7 @@ def select_cells(
     A query is read to the nearest lattice step. One with area touches the cells whose interior
     meets its interior; a line or a point touches cells as a body does.
     """
+    numbers = None
     if cells is not None:
         if query:
             raise InputTypeError(*("give a query or ", Argument("cells"), ", not both"))
@@ -277,7 +278,8 @@ def select_cells(
     elif len(query) == 4:
         import shapely
 
-        flat, shape = rectangles_of(query)
+        numbers, shape = rectangles_of(query)
+        flat = numbers
         if crs is None:  # cut to the area, as on a grid: numbers may be of any size
             low, high = np.reshape(partition.bounds, (2, 2))
             room = np.tile(high - low, 2)[:, None]
@@ -294,8 +296,9 @@ def select_cells(
             f"GeoSeries or GeoDataFrame, or cells=[labels]; got {len(query)} arguments"
         )
     bare = bool(query) and crs is None and getattr(query[0], "crs", None) is None
+    given_bounds = selection.bounds if numbers is None else numbers
     selection = replace(selection, once=once)
-    _warn(selection, partition, selection.bounds if bare else None, stacklevel + 2)
+    _warn(selection, partition, given_bounds if bare else None, stacklevel + 2)
     return selection
 
 
@@ -327,8 +330,13 @@ def _by_labels(partition: Partition, cells: Any) -> CellSelection:
     if isinstance(cells, str | bytes) or not hasattr(cells, "__iter__"):
         raise InputTypeError(Argument("cells"), " must be a list of labels, or a list of such")
     given = list(cells)
-    several = bool(given) and all(isinstance(v, list | tuple | set | np.ndarray) for v in given)
-    sets = given if several else [given]
+    lists = [not isinstance(v, str | bytes) and hasattr(v, "__iter__") for v in given]
+    several = any(lists)
+    if several and not all(lists):
+        raise InputTypeError(
+            Argument("cells"), " must be labels, or lists of labels: some are one, some the other"
+        )
+    sets = [list(v) for v in given] if several else [given]
     number = {label: i for i, label in enumerate(partition.labels)}
     query: list[int] = []
     found: list[int] = []
@@ -402,7 +410,34 @@ def _touched_by_polygons(
     rest = near[:, ~_among(near[0] * n + near[1], np.sort(sure[0] * n + sure[1]))]
     meets = shapely.relate_pattern(polygons[rest[0]], tree.geometries[rest[1]], "T********")
     query, cell = np.concatenate([sure, rest[:, meets]], axis=1)
-    return query, cell
+    kept = _meet_inside(partition, polygons[query], cell)
+    return query[kept], cell[kept]
+
+
+def _meet_inside(
+    partition: Partition, polygons: NDArray[np.object_], cell: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Say which polygons, of those that meet a cell each, do so inside the area.
+
+    Cells reach some steps beyond the area, to which bodies are cut: what lies beside the area meets
+    no cell. Half a step off its border, what follows a slanted side does not depend on rounding.
+    """
+    import shapely
+
+    kept, ring = np.ones(cell.size, np.bool_), partition.complex.area
+    if not ring.size:
+        return kept
+    inside = shapely.buffer(shapely.Polygon(ring), -0.5, join_style="mitre")
+    shapely.prepare(inside)
+    cells = partition.face_tree.geometries
+    across = np.flatnonzero(
+        ~shapely.contains_properly(inside, polygons)
+        & ~shapely.contains_properly(inside, cells[cell])
+    )
+    some, which = np.unique(cell[across], return_inverse=True)
+    cut = shapely.intersection(cells[some], inside)
+    kept[across] = shapely.relate_pattern(polygons[across], cut[which], "T********")
+    return kept
 
 
 def _touched_by_path(partition: Partition, coords: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -421,8 +456,10 @@ def _warn(selection: CellSelection, partition: Partition, bounds: Any, stackleve
     n, outside = selection.n_queries, int(selection.outside.sum())
     if outside:
         remedy = degrees_remedy(partition.crs, bounds) if bounds is not None else ()
-        which = "the query touches" if n == 1 else f"{outside} of {n} queries touch"
-        found = f"{which} no cell of the partition: 0 counted there"
+        named = selection.bounds is None
+        which = "the query" if n == 1 else f"{outside} of {n} queries"
+        does = ("names" if named else "touches") if n == 1 else ("name" if named else "touch")
+        found = f"{which} {does} no cell of the partition: 0 counted there"
         remedy = remedy if outside == n else ()
         warnings.warn(OutsideAreaWarning(found, *remedy), stacklevel=stacklevel)
     rough = int((~selection.exact).sum())

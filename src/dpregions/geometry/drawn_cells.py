@@ -81,7 +81,9 @@ def shapes_of(given: Any, name: str, labels: Any) -> tuple[NDArray[np.object_], 
     else:
         try:
             shapes = np.asarray(given, dtype=object)
-            known = shapes.ndim == 1 and np.all(shapely.is_geometry(shapes))
+            known = shapes.ndim == 1 and np.all(
+                shapely.is_geometry(shapes) | shapely.is_missing(shapes)
+            )
         except (TypeError, ValueError):
             known = np.False_
         if not known:
@@ -142,6 +144,7 @@ def places_of(sites: Any, labels: Any) -> tuple[NDArray[np.float64], list[Any]]:
             xy = np.asarray(sites, dtype=np.float64)
         except (TypeError, ValueError):
             xy = np.zeros(0)
+        xy = xy.reshape(0, 2) if len(sites) == 0 else xy
         if xy.ndim != 2 or xy.shape[1] != 2:
             raise InputTypeError(
                 Argument("sites"), " must be points: an array of shape (n, 2) or geometries"
@@ -149,6 +152,7 @@ def places_of(sites: Any, labels: Any) -> tuple[NDArray[np.float64], list[Any]]:
         labels = checked_labels(range(len(xy)) if labels is None else labels, len(xy))
     else:
         shapes, labels = shapes_of(sites, "sites", labels)
+        # A null has the type -1: it is not a point either.
         odd = np.flatnonzero((shapely.get_type_id(shapes) != 0) | shapely.is_empty(shapes))
         if odd.size:
             raise GridError(Argument("sites"), f" that are not points: {named(labels, odd)}")
@@ -167,12 +171,14 @@ def convex_area(area: Any) -> tuple[Lattice, NDArray[np.int64]]:
 
     if hasattr(area, "bounds") and hasattr(area, "cell_size"):
         area = shapely.box(*area.bounds)
+    elif hasattr(area, "area") and hasattr(area, "n_faces"):
+        area = area.area
     elif hasattr(area, "geometry") and hasattr(area, "index"):
         if len(area) != 1:
             raise GridError(Argument("area"), f" holds {len(area)} geometries: give one polygon")
         area = np.asarray(area.geometry.array, dtype=object)[0]
-    elif isinstance(area, tuple | list) and len(area) == 4:
-        area = shapely.box(*area)
+    elif isinstance(area, tuple | list | np.ndarray) and np.shape(area) == (4,):
+        area = _box_of(area)
     if getattr(area, "geom_type", None) == "MultiPolygon" and len(area.geoms) == 1:
         area = area.geoms[0]
     if getattr(area, "geom_type", None) != "Polygon":
@@ -195,6 +201,25 @@ def convex_area(area: Any) -> tuple[Lattice, NDArray[np.int64]]:
             "yourself and use Partition.from_polygons(..., convex=False)",
         )
     return lattice, convex_ring(hull)
+
+
+def _box_of(bounds: Any) -> Any:
+    """Return bounds as a rectangle; refuse what are not, or are in another order."""
+    import shapely
+
+    try:
+        xmin, ymin, xmax, ymax = (float(v) for v in bounds)
+    except (TypeError, ValueError):
+        raise InputTypeError(
+            Argument("area"), f" must have four numbers as bounds, got {bounds!r}"
+        ) from None
+    if not (-math.inf < xmin < xmax < math.inf and -math.inf < ymin < ymax < math.inf):
+        raise GridError(
+            Argument("area"),
+            f" must have finite bounds xmin < xmax and ymin < ymax, got xmin={xmin}, ymin={ymin}, "
+            f"xmax={xmax}, ymax={ymax}",
+        )
+    return shapely.box(xmin, ymin, xmax, ymax)
 
 
 def convex_ring(hull: Any) -> NDArray[np.int64]:

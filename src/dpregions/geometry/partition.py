@@ -87,8 +87,8 @@ class Partition(CountedCells):
         ----------
         sites : GeoDataFrame, GeoSeries, array of points or array (n, 2)
             Two or more, inside the area. They are public: never take them from the data.
-        area : shapely.Polygon or tuple
-            Convex; or the bounds ``xmin, ymin, xmax, ymax``.
+        area : shapely.Polygon, tuple, Grid or Partition
+            Convex; or the bounds ``xmin, ymin, xmax, ymax``; or the area of another one.
         labels : str or array, optional
             A column of `sites`, or a label for each; by default the index.
         crs : optional
@@ -107,8 +107,8 @@ class Partition(CountedCells):
 
         Parameters
         ----------
-        area : shapely.Polygon or tuple
-            Convex; or the bounds ``xmin, ymin, xmax, ymax``.
+        area : shapely.Polygon, tuple, Grid or Partition
+            Convex; or the bounds ``xmin, ymin, xmax, ymax``; or the area of another one.
         size : float or str
             From one side of a hexagon to the opposite one, which is also how far the centres of
             neighbours are apart: a number in CRS units, or text such as ``"500m"``.
@@ -158,6 +158,8 @@ class Partition(CountedCells):
         """
         import shapely
 
+        if not isinstance(convex, bool | np.bool_):
+            raise InputTypeError(Argument("convex"), f" must be True or False, got {convex!r}")
         found = one_projected_crs(crs, polygons=polygons)
         shapes, labels = checked_polygons(polygons, labels)
         lattice = Lattice.over(*shapely.total_bounds(shapes))

@@ -311,8 +311,8 @@ def _refuse_overlaps_and_gaps(
                 f"{_more(holes)}: fill it, or give a tolerance above its width"
             )
         raise GridError(
-            f"the cells are not one piece: {named(labels, beside[0])} lie apart from the "
-            f"others{_more(holes)}; make a partition of each piece, or give a larger tolerance"
+            f"the cells are not one piece, apart from the others lie {named(labels, beside[0])}"
+            f"{_more(holes)}: make a partition of each piece, or give a larger tolerance"
         )
     pinched = np.flatnonzero(starts > 1) if starts.max(initial=0) > 1 else rings.points[outer]
     cells = np.unique(rings.face[np.isin(rings.points, pinched)])

@@ -238,7 +238,7 @@ class Outcome(ABC):
         """Return what this outcome says of another domain."""
         raise PrivacyError(
             "this release is not known to be the histogram of any set of regions, so it can be "
-            "asked on its own cells alone"
+            "asked on its own cells alone: release by footprints, which publish regions"
         )
 
     def options(self) -> dict[str, Any]:

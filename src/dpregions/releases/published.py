@@ -129,7 +129,7 @@ class Release(Statement):
         int, numpy.ndarray or pandas.Series
         """
         rule = self._rule(within)
-        found = self.grid.look_up(query, crs, rule)
+        found = self.grid.look_up(query, crs, rule) if cells is None else None
         if found is not None:
             return self.asked.count_table.rectangle(*found)
         selection = self._selected(query, cells, rule, crs)
@@ -144,7 +144,7 @@ class Release(Statement):
         """
         self._need_signed("estimates")
         rule = self._rule(within)
-        found = self.grid.look_up(query, crs, rule)
+        found = self.grid.look_up(query, crs, rule) if cells is None else None
         if found is not None:
             return self.asked.estimate_of(found)
         selection = self._selected(query, cells, rule, crs)

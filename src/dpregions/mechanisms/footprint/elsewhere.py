@@ -114,10 +114,15 @@ def _refuse_elsewhere(base: Domain, grid: Domain) -> None:
     here, there = np.reshape(base.bounds, (2, 2)), np.reshape(grid.bounds, (2, 2))
     if (there[0] >= here[1]).any() or (there[1] <= here[0]).any():
         raise GridError(
-            f"the cells lie in {grid.bounds}, wholly outside the area of the release, "
-            f"{base.bounds}: is this the partition of another place?",
+            f"the cells lie in {_in_words(grid)}, wholly outside the area of the release, "
+            f"{_in_words(base)}: is this the partition of another place?",
             argument="grid",
         )
+
+
+def _in_words(domain: Domain) -> str:
+    xmin, ymin, xmax, ymax = (f"{v:.10g}" for v in domain.bounds)
+    return f"x {xmin} to {xmax}, y {ymin} to {ymax}"
 
 
 def _warn_beyond(source: FootprintOutcome, grid: Partition) -> None:
