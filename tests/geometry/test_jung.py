@@ -158,6 +158,26 @@ def test_no_body_of_small_partitions_touches_more_than_the_bound(name, diameter)
     assert touched.sum(axis=1).max() <= bound(partition, diameter)
 
 
+def test_a_body_as_wide_as_its_bound_reaches_three_edges_that_no_disc_of_that_diameter_does():
+    # A triangle whose corners are cut off 570 from its middle; those of the body are at 577.
+    turns = np.radians([90, 210, 330])
+    out, aside = np.stack([np.cos(turns), np.sin(turns)], -1), np.radians(90)
+    across = np.stack([np.cos(turns + aside), np.sin(turns + aside)], -1)
+    tips, near, far = (
+        np.rint(1000 + away * out + half * across).astype(int)
+        for away, half in ((693, 0), (570, 71), (570, -71))
+    )
+    corners = [[tips[i], near[i], far[i]] for i in range(3)]
+    middle = [point for i in range(3) for point in (far[i], near[i])]
+    rings = [[tuple(map(int, point)) for point in ring] for ring in (*corners, middle)]
+    partition = SmallPartition(rings)
+    body = shapely.Polygon(1000 + 1000 / math.sqrt(3) * out)
+    assert body.length / 3 <= 1000 + 1e-9
+    assert partition.touched(np.array([body])).tolist() == [[4, 3, 0]]
+    assert bound(partition, 1000) == 7
+    assert bound(partition, 960) == 5
+
+
 @pytest.mark.parametrize(
     ("diameters", "n_sites"), [(1, 100), (2, 100), (1, 400), (2, 400), (4, 400)]
 )
