@@ -49,8 +49,8 @@ batches, so that many small ones take longer."""
 class RegionTable:
     """Rows of geometries that can be read in batches, again and again.
 
-    `column` holds shapely geometries (an object array) or WKB (an Arrow column), which is
-    decoded a batch at a time.
+    `column` holds shapely geometries (an object array) or WKB (an Arrow column), which whoever
+    makes outlines reads, a batch at a time.
     """
 
     def __init__(self, column: Any) -> None:
@@ -61,14 +61,13 @@ class RegionTable:
     def __len__(self) -> int:
         return len(self._column)
 
-    def take(self, rows: slice | NDArray[np.int64]) -> NDArray[np.object_]:
-        """Return the geometries of some rows, given in order; null and unreadable ones are None."""
-        if isinstance(self._column, np.ndarray):
+    def take(self, rows: slice | NDArray[np.int64]) -> Any:
+        """Return the geometries of some rows, given in order, as they are held."""
+        import pyarrow as pa
+
+        if isinstance(self._column, np.ndarray) or isinstance(rows, slice):
             return self._column[rows]
-        if isinstance(rows, slice):
-            return decoded(self._column[rows])
-        parts = [decoded(part) for part in self._parts(rows)]
-        return np.concatenate([np.empty(0, dtype=object), *parts])
+        return pa.chunked_array(self._parts(rows), self._column.type)
 
     def _parts(self, rows: NDArray[np.int64]) -> Iterator[Any]:
         """Yield the WKB of rows, which are sorted, from one chunk after the other.
@@ -145,7 +144,7 @@ def read_outlines(
 
 def geometry_batches(
     source: RegionSource, grid: Domain, bound: Bound | None, batch: int | None = None
-) -> Iterator[NDArray[np.object_]]:
+) -> Iterator[Any]:
     """Yield the geometries that count, at most `batch` at a time, one per user."""
     size = batch or BATCH
     for table in source.tables:
@@ -157,9 +156,7 @@ def geometry_batches(
             yield table.take(part if rows is None else rows[part])
 
 
-def outlines_of(
-    geometries: NDArray[np.object_], crs: CRS | None, grid: Domain, bound: Bound | None
-) -> Outlines:
+def outlines_of(geometries: Any, crs: CRS | None, grid: Domain, bound: Bound | None) -> Outlines:
     """Return the bounded integer outlines of geometries, empty where there is no contribution."""
     coords, starts = coordinates(geometries)
     if crs is not None and grid.crs is not None:
