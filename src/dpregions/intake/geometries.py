@@ -119,7 +119,7 @@ def _coordinates_in_wkb(column: Any) -> tuple[Floats, Ints]:
     """Return what `coordinates` does for an Arrow array of bytes."""
     from dpregions.intake import wkb_kernel as _wkb
 
-    octets, offsets = _bytes_and_offsets(column)
+    octets, offsets = bytes_and_offsets(column)
     found = _wkb.points_in(octets, offsets, nulls_of(column), MAX_BYTES, MAX_NESTING)
     if sys.byteorder != "little":
         found[found >= 0] = _wkb.FOR_GEOS
@@ -191,12 +191,12 @@ def _walkable(column: Any) -> Bools:
     """Say which values of an Arrow array of bytes GEOS may see; of nulls it says nothing."""
     from dpregions.intake import wkb_kernel as _wkb
 
-    octets, offsets = _bytes_and_offsets(column)
+    octets, offsets = bytes_and_offsets(column)
     fine: Bools = _wkb.walkable(octets, offsets, MAX_NESTING)
     return fine & (np.diff(offsets) <= MAX_BYTES)
 
 
-def _bytes_and_offsets(column: Any) -> tuple[Any, Ints]:
+def bytes_and_offsets(column: Any) -> tuple[Any, Ints]:
     """Return the bytes of an Arrow array of bytes, and where each value's start in them."""
     import pyarrow as pa
 

@@ -43,11 +43,11 @@ class FootprintTally:
 
     def marks(self, outlines: Outlines) -> Ints:
         """Return the bucket of each region, -1 for none: all that a tally keeps of one."""
-        return self._buckets.of_outlines(outlines)
+        return self._buckets.of_outlines(outlines)[:, None]
 
     def add_marks(self, marks: Ints) -> None:
         """Count regions by their buckets."""
-        numbers = marks[marks >= 0]
+        numbers = marks[marks >= 0]  # there is one column
         if len(self._buckets) <= 4 * len(numbers):  # then counting all is quicker than sorting
             n = np.bincount(numbers)
             used = np.flatnonzero(n)
