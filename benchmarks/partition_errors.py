@@ -21,7 +21,7 @@ from benchmarks.report import Row
 from benchmarks.utility import City, synthetic_city, tdrive, usual_folder
 from dpregions import Partition
 from dpregions.errors import DPRegionsWarning
-from dpregions.intake.regions import read_outlines
+from dpregions.planning.exact_data import outlines_that_count
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.releases.make import release_with
 
@@ -59,8 +59,8 @@ class Truth:
     def __init__(self, regions: Any, cells: Partition) -> None:
         bound = cells.bound(MAX_DIAMETER, "shrink")
         self.n, bodies, faces = 0, [], []
-        for outlines in read_outlines(regions, cells, bound, user_id="user_id"):
-            offsets, items = cells.touched(outlines())
+        for outlines in outlines_that_count(regions, cells, bound, "user_id"):
+            offsets, items = cells.touched(outlines)
             body = self.n + np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
             face = items < cells.n_faces
             bodies.append(body[face])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from itertools import pairwise
 
 import geopandas
 import numpy as np
@@ -19,7 +18,6 @@ import dpregions as dpr
 from dpregions.curator import check_regions
 from dpregions.errors import InputTypeError
 from dpregions.intake.geometries import MAX_NESTING, coordinates, decoded, decoded_text
-from dpregions.intake.regions import RegionTable
 
 GRID = dpr.Grid(0, 0, 1, n_rows=4, n_cols=4)
 HERE = Point(1, 1)
@@ -163,32 +161,6 @@ class TestCoordinates:
         frame["user"] = ["a"] * len(frame)
         histogram = dpr.EulerHistogram.from_regions(frame, GRID, user_id="user")
         assert histogram.count(0, 0, 4, 4) == 1
-
-
-class TestRowsOfATable:
-    @given(st.lists(st.integers(0, 9), max_size=12), st.data())
-    def test_rows_are_taken_from_any_chunks(self, sizes, data):
-        n = sum(sizes)
-        wkb = pa.array([Point(i, 0).wkb for i in range(n)], pa.binary())
-        ends = np.cumsum([0, *sizes])
-        chunks = [wkb[a:b] for a, b in pairwise(ends)]
-        rows = np.flatnonzero(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
-        for column in (pa.chunked_array(chunks, pa.binary()), wkb):
-            found = RegionTable(column).take(rows)
-            assert shapely.get_x(found).tolist() == rows.tolist()
-
-    def test_no_rows_are_taken_from_several_chunks_at_once(self):
-        """Arrow would copy the whole column for each batch."""
-        chunks = pa.chunked_array([[Point(i, 0).wkb] for i in range(9)], pa.binary())
-        table = RegionTable(_WithoutTake(chunks))
-        assert shapely.get_x(table.take(np.array([0, 3, 8]))).tolist() == [0, 3, 8]
-
-
-class _WithoutTake:
-    """A chunked column that only gives its chunks."""
-
-    def __init__(self, column):
-        self.chunks = column.chunks
 
 
 GEOS_GIVES_UP = """POLYGON ((-1e308 0, 1e154 -1e308, 1e308 1e308, -1e308 0),

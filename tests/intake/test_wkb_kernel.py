@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 import shapely
 
+from dpregions import Grid
+from dpregions.geometry.outlines import Bound, Outlines
 from dpregions.intake import wkb_kernel as _wkb
-from dpregions.intake.geometries import MAX_NESTING, decoded
+from dpregions.intake.geometries import MAX_BYTES, MAX_NESTING, coordinates, decoded
 
 ODD = [0.0, 1.0, 2.0, 3.0, np.nan, np.inf, 1e308, -1e-320]
 CURVES = {8: "circular string", 9: "compound curve", 10: "curve polygon", 11: "multicurve"}
@@ -97,6 +99,59 @@ class Wkb:
         return bytes(octets)
 
 
+class PlainWkb(Wkb):
+    """Writes what is read without objects, for the most part: and a few that only look like it."""
+
+    def any(self, depth: int = 0) -> bytes:
+        return self.of(int(self.rng.choice([1, 3, 3, 3, 6, 6])), depth)
+
+    def of(self, kind: int, depth: int) -> bytes:
+        z, m, srid, iso = (bool(v) for v in self.rng.integers(2, size=4))
+        return self.like(kind, z, m, srid and not iso, iso)
+
+    def like(self, kind: int, z: bool, m: bool, srid: bool, iso: bool) -> bytes:
+        code = kind + 1000 * z + 2000 * m
+        if not iso:
+            code = kind | 0x80000000 * z | 0x40000000 * m | 0x20000000 * srid
+        head = struct.pack("<BI", 1, code) + (struct.pack("<I", 4326) if srid else b"")
+        width, rng = 2 + z + m, self.rng
+        if kind == 1:
+            return head + rng.choice([*range(5), np.nan], width).astype("<f8").tobytes()
+        n = int(rng.integers(0, 4))
+        if kind == 6:
+            odd = rng.random() < 0.05
+            parts = [self.like(3, z ^ odd, m, srid and rng.random() < 0.5, iso) for _ in range(n)]
+            return head + struct.pack("<I", n) + b"".join(parts)
+        return head + struct.pack("<I", n) + b"".join(self.ring(width) for _ in range(n))
+
+    def ring(self, width: int) -> bytes:
+        rng = self.rng
+        xy = rng.choice([*range(-2, 7), 1.5, 2.25, -0.0], (int(rng.integers(3, 9)), width))
+        if rng.random() < 0.03:
+            xy.flat[rng.integers(xy.size)] = rng.choice(ODD)
+        if rng.random() < 0.97:
+            xy[-1, :2] = xy[0, :2]
+        return struct.pack("<I", len(xy)) + xy.astype("<f8").tobytes()
+
+
+def read_here(*records: bytes) -> np.ndarray:
+    """Return what the kernel says of each record: how many points it has, or who is to read it."""
+    data = np.frombuffer(b"".join(records), np.uint8)
+    data.flags.writeable = False
+    offsets = np.cumsum([0, *map(len, records)])
+    null = np.zeros(len(records), np.bool_)
+    return _wkb.points_in(data, offsets, null, MAX_BYTES, MAX_NESTING)
+
+
+GRID = Grid(0, 0, 1, n_rows=5, n_cols=4)
+BOUNDS = [None, Bound.of(GRID, 1.7, "shrink"), Bound.of(GRID, 3, "drop")]
+
+
+def outlines(records: object, bound: Bound | None) -> list[list[list[int]]]:
+    found = Outlines.of(*coordinates(records), GRID, bound)
+    return [part.tolist() for part in np.split(found.xy, found.offsets[1:-1])]
+
+
 def alone(wkb: bytes) -> shapely.Geometry | None:
     """Return what shapely makes of one record that passed: without an exception."""
     with np.errstate(all="ignore"):
@@ -153,6 +208,88 @@ class TestMutants:
         writer = Wkb(5)
         for record in (writer.any() for _ in range(200)):
             assert not any(walkable(*(record[:n] for n in range(len(record)))))
+
+
+class TestPointsWithoutObjects:
+    """Compiled code reads plain records; shapely, which reads the others, is its oracle."""
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_outlines_are_those_of_shapely(self, seed):
+        writer = PlainWkb(seed)
+        records = [writer.any() for _ in range(4000)]
+        assert np.mean(read_here(*records) >= 0) > 0.7
+        column = pa.array(records, pa.binary())
+        for bound in BOUNDS:
+            assert outlines(column, bound) == outlines(decoded(column), bound)
+
+    @pytest.mark.parametrize("seed", range(3))
+    @pytest.mark.parametrize("writer", [Wkb, PlainWkb])
+    def test_outlines_of_mutants_are_those_of_shapely(self, writer, seed):
+        writer = writer(seed)
+        records = [writer.mutated(writer.any()) for _ in range(4000)]
+        found = read_here(*records)
+        assert (found > 0).sum() > 100 and (found == _wkb.FOR_GEOS).any()
+        column = pa.array(records, pa.large_binary())
+        for bound in BOUNDS:
+            assert outlines(column, bound) == outlines(decoded(column), bound)
+
+    def test_every_ordinate_is_read_where_it_is(self):
+        texts = ["POINT (1 2)", "POLYGON ((0 0, 2 0, 2 3, 0 0), (1 0.5, 1.5 0.5, 1.5 1, 1 0.5))"]
+        texts += ["MULTIPOLYGON (((0 0, 2 0, 2 3, 0 0)), ((3 3, 4 3, 4 4, 3 3)))", "POLYGON EMPTY"]
+        plain = shapely.set_srid(shapely.from_wkt(texts), 4326)
+        high = shapely.force_3d(plain, 7.0)
+        for shapes in (plain, high):
+            for flavor in ("extended", "iso"):
+                options = {"flavor": flavor, "include_srid": flavor == "extended"}
+                records = shapely.to_wkb(shapes, byte_order=1, **options)
+                assert (read_here(*records) == shapely.get_num_coordinates(shapes)).all()
+                coords, starts = coordinates(pa.array(records, pa.binary()))
+                assert coords.tolist() == shapely.get_coordinates(shapes).tolist()
+                assert np.diff(starts).tolist() == [1, 8, 8, 0]
+
+    def test_rows_for_geos_lie_between_the_others(self):
+        shapes = shapely.from_wkt(["POINT (1 2)", "LINESTRING (3 4, 5 6)", "POINT (7 8)"])
+        records = [
+            *shapely.to_wkb(shapes),
+            None,
+            b"",
+            b"odd",
+            shapely.to_wkb(shapes[0], byte_order=0),
+        ]
+        for column in (pa.array(records, pa.binary()), pa.array([None, *records])[1:]):
+            coords, starts = coordinates(column)
+            assert coords.tolist() == [[1, 2], [3, 4], [5, 6], [7, 8], [1, 2]]
+            assert starts.tolist() == [0, 1, 3, 4, 4, 4, 4, 5]
+
+    def test_what_only_looks_plain_is_for_geos(self):
+        ring = [(0, 0), (2, 0), (2, 2), (0, 0)]
+
+        def polygon(points: list[tuple[float, float]]) -> bytes:
+            head = struct.pack("<BIII", 1, 3, 1, len(points))
+            return head + np.array(points, "<f8").tobytes()
+
+        unclosed, short, signed = [*ring[:3], (0, 1)], ring[:2] + ring[:1], [*ring[:3], (-0.0, 0)]
+        found = read_here(*map(polygon, (ring, unclosed, short, signed)))
+        assert found.tolist() == [4, *[_wkb.FOR_GEOS] * 3]
+
+    def test_a_null_has_no_points_whatever_bytes_are_behind_it(self):
+        point = shapely.Point(1, 2).wkb
+        whole = pa.array([point, point])
+        hidden = pa.Array.from_buffers(
+            pa.binary(), 2, [pa.py_buffer(b"\x02"), *whole.buffers()[1:]]
+        )
+        assert hidden.to_pylist() == [None, point]
+        assert coordinates(hidden)[1].tolist() == [0, 0, 1]
+
+    def test_the_longest_record_is_read_and_one_more_byte_is_not(self):
+        point = shapely.Point(1, 2).wkb
+        records = [point.ljust(MAX_BYTES, b"\0"), point.ljust(MAX_BYTES + 1, b"\0")]
+        assert coordinates(pa.array(records))[1].tolist() == [0, 1, 1]
+
+    def test_every_truncation_is_refused(self):
+        writer = PlainWkb(5)
+        for record in (writer.any() for _ in range(100)):
+            assert (read_here(*(record[:n] for n in range(len(record)))) == _wkb.REFUSED).all()
 
 
 class TestRefused:

@@ -26,7 +26,7 @@ from dpregions.errors import (
 )
 from dpregions.geometry.doubled import SignedTable
 from dpregions.geometry.outlines import Bound
-from dpregions.intake.regions import outlines_of, read_outlines
+from dpregions.intake.regions import Batch, outlines_of, read_outlines
 from dpregions.mechanisms.base import Columns, Entries, Held, Layout, Outcome
 from dpregions.mechanisms.footprint.mechanism import Footprint
 from dpregions.mechanisms.known import MECHANISMS
@@ -390,9 +390,21 @@ def test_several_threads_count_the_same_as_one(name, batch, workers):
     np.testing.assert_array_equal(found, wanted)
 
 
+class Made:
+    """Batches that were made for a test, as regions are read."""
+
+    has_users = False
+
+    def __init__(self, makers):
+        self.makers = makers
+
+    def __iter__(self):
+        return iter(self.makers)
+
+
 def test_no_batch_is_an_empty_tally():
     mechanism = prepared("paper")
-    assert not count(iter([]), mechanism.tally).histogram().any()
+    assert not count(Made([]), mechanism.tally).histogram().any()
 
 
 @pytest.mark.parametrize("n_before", [0, 1, 30])
@@ -403,9 +415,9 @@ def test_an_unforeseen_error_of_a_worker_tells_its_type_alone(n_before, workers)
     def broken():
         raise KeyError(secret)
 
-    batches = [lambda: outlines(REGIONS[:3])] * n_before + [broken]
+    batches = [lambda: Batch(outlines(REGIONS[:3]), None)] * n_before + [broken]
     with pytest.raises(UnforeseenError, match=r"\(KeyError\)") as caught:
-        count(iter(batches), prepared("paper").tally, workers=workers)
+        count(Made(batches), prepared("paper").tally, workers=workers)
     assert secret not in str(caught.value) + repr(vars(caught.value))
     assert caught.value.__cause__ is None and caught.value.__context__ is None
 
@@ -415,7 +427,7 @@ def test_our_own_errors_of_a_worker_pass():
         raise InputError("our words")
 
     with pytest.raises(InputError, match="our words"):
-        count(iter([refuse, refuse, refuse]), prepared("paper").tally, workers=2)
+        count(Made([refuse, refuse, refuse]), prepared("paper").tally, workers=2)
 
 
 # Stopping
@@ -424,6 +436,7 @@ def test_our_own_errors_of_a_worker_pass():
 INTERRUPTED = """
 import os, signal, time
 from dpregions.engines.local import count
+from dpregions.intake.regions import Batch
 class Nothing:
     nbytes = 8
     def add(self, outlines): pass
@@ -435,9 +448,12 @@ def batches():
         if number == 50:
             os.kill(os.getpid(), signal.SIGINT)  # the main thread waits for the others
         time.sleep(0.001)
-        yield lambda: None
+        yield lambda: Batch(None, None)
+class Reading:
+    has_users = False
+    def __iter__(self): return batches()
 try:
-    count(batches(), Nothing, 2)
+    count(Reading(), Nothing, 2)
 except KeyboardInterrupt:
     print(len(made))
 """

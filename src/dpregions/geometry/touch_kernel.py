@@ -88,43 +88,69 @@ def touching(xy, offsets, n_rows, n_cols):
 
 
 @njit(cache=True, nogil=True)
-def footprints(xy, offsets, n_rows, n_cols, side, empty):
-    """Return each outline's footprint ``row, col, height, width`` and the spans it touches there.
+def _box(xy, start, stop, n_rows, n_cols, side, low, high):
+    """Return the rows and columns of cells of one footprint; `low` and `high` get its spans."""
+    first, last = 0, -1
+    if start < stop:
+        first, last = row_spans(xy, start, stop, n_rows, low, high)
+    row, top, left, right = -1, -1, n_cols, -1
+    for r in range(first, last + 1):
+        a, b = max(low[2 * r + PAD], 0), min(high[2 * r + PAD], n_cols - 1)
+        if a <= b:
+            if row < 0:
+                row = r
+            top, left, right = r, min(left, a), max(right, b)
+    if row < 0 or top - row >= side or right - left >= side:
+        return 0, 0, 0, 0
+    return row, left, top - row + 1, right - left + 1
+
+
+@njit(cache=True, nogil=True)
+def boxes(xy, offsets, n_rows, n_cols, side):
+    """Return the rows of `footprints` for every outline, of height 0 where there is none."""
+    places = np.empty((offsets.size - 1, 4), np.int64)
+    low, high = span_buffers(n_rows)
+    for i in range(offsets.size - 1):
+        found = _box(xy, offsets[i], offsets[i + 1], n_rows, n_cols, side, low, high)
+        places[i, 0], places[i, 1], places[i, 2], places[i, 3] = found
+    return places
+
+
+@njit(cache=True, nogil=True)
+def footprint(xy, start, stop, n_rows, n_cols, side, low, high, spans):
+    """Return one outline's footprint ``row, col, height, width``; write the spans it touches there.
 
     A footprint is the rows and columns of the cells inside the area that a body touches. Spans
     are of cell columns from the footprint's left, one on each doubled row, (1, 0) for none.
-    A body that touches no cell has height 0, and a row only if `empty`. Heights and widths are
-    at most `side`; the intake's bound makes that hold, and a body beyond it touches none.
+    A body that touches no cell has height 0. Heights and widths are at most `side`; the intake's
+    bound makes that hold, and a body beyond it touches none. `low` and `high` are `span_buffers`.
     """
+    row, left, height, width = _box(xy, start, stop, n_rows, n_cols, side, low, high)
+    for d in range(2 * side - 1):
+        a, b = left + 1, left
+        if d <= 2 * (height - 1):
+            at = d + 2 * row + PAD
+            a, b = max(low[at], 0), min(high[at], n_cols - 1)
+        hit = a <= b
+        spans[d, 0], spans[d, 1] = a - left if hit else 1, b - left if hit else 0
+    return row, left, height, width
+
+
+@njit(cache=True, nogil=True)
+def footprints(xy, offsets, n_rows, n_cols, side, empty):
+    """Return what `footprint` does of each outline; one without any has a row only if `empty`."""
     n, used = offsets.size - 1, 0
     places = np.empty((n, 4), np.int64)
     spans = np.empty((n, 2 * side - 1, 2), np.int16)
     low, high = span_buffers(n_rows)
     for i in range(n):
-        start, stop = offsets[i], offsets[i + 1]
-        first, last = 0, -1
-        if start < stop:
-            first, last = row_spans(xy, start, stop, n_rows, low, high)
-        row, top, left, right = -1, -1, n_cols, -1
-        for r in range(first, last + 1):
-            a, b = max(low[2 * r + PAD], 0), min(high[2 * r + PAD], n_cols - 1)
-            if a <= b:
-                if row < 0:
-                    row = r
-                top, left, right = r, min(left, a), max(right, b)
-        if row < 0 or top - row >= side or right - left >= side:
-            row, top, left, right = 0, -1, 0, -1
-            if not empty:
-                continue
-        places[used, 0], places[used, 1] = row, left
-        places[used, 2], places[used, 3] = top - row + 1, right - left + 1
-        for d in range(2 * side - 1):
-            a, b = left + 1, left
-            if d <= 2 * (top - row):
-                at = d + 2 * row + PAD
-                a, b = max(low[at], 0), min(high[at], n_cols - 1)
-            hit = a <= b
-            spans[used, d, 0], spans[used, d, 1] = a - left if hit else 1, b - left if hit else 0
+        row, col, height, width = footprint(
+            xy, offsets[i], offsets[i + 1], n_rows, n_cols, side, low, high, spans[used]
+        )
+        if height == 0 and not empty:
+            continue
+        places[used, 0], places[used, 1] = row, col
+        places[used, 2], places[used, 3] = height, width
         used += 1
     return places[:used], spans[:used]
 

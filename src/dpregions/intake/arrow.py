@@ -70,6 +70,8 @@ class RegionStream:
         self.note: DPRegionsWarning | None = None
         # Rows of wrong fields in what was read so far: exact, so for the curator's check alone.
         self.skipped_rows: Callable[[], int] = lambda: 0
+        # Opens the same source once more, where that can be done.
+        self.reopen: Callable[[], RegionStream] | None = None
         self._batches = batches
         self._was_read = False
 

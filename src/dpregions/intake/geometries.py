@@ -8,6 +8,7 @@ are. Objects that a caller made with shapely are taken as they are.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ import numpy as np
 from dpregions.errors import InputTypeError
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from dpregions.arrays import Bools, Floats, Ints, Objects
 
 MAX_BYTES = 1 << 24
@@ -37,7 +40,6 @@ def decoded(wkb: Any) -> Objects:
         `MAX_NESTING` cannot be read; bytes after a geometry's end do not matter.
     """
     import pyarrow as pa
-    import shapely
 
     if isinstance(wkb, pa.ChunkedArray):
         parts = [decoded(chunk) for chunk in wkb.chunks]
@@ -49,6 +51,13 @@ def decoded(wkb: Any) -> Objects:
         values = object_array(value if isinstance(value, bytes) else None for value in wkb)
         column = pa.array(values, pa.large_binary())
     values[~_walkable(column)] = None
+    return _from_wkb(values)
+
+
+def _from_wkb(values: Objects) -> Objects:
+    """Return the geometries of WKB that GEOS may see, and of None."""
+    import shapely
+
     return read_with(shapely.from_wkb, values)
 
 
@@ -82,11 +91,60 @@ def read_with(read: Callable[..., Any], encoded: Objects) -> Objects:
             return object_array(map(one, encoded))
 
 
-def coordinates(geometries: Objects) -> tuple[Floats, Ints]:
-    """Return all coordinates, none of what GEOS cannot list, and where each geometry's start.
+def coordinates(geometries: Any) -> tuple[Floats, Ints]:
+    """Return all coordinates, none of what cannot be read, and where each geometry's start.
 
     Geometry i has ``coords[starts[i]:starts[i + 1]]``.
+
+    Parameters
+    ----------
+    geometries : array of shapely geometries, or pyarrow.Array or ChunkedArray of WKB
+        Of WKB, plain records are read without an object for each, and the others as `decoded`
+        reads them.
     """
+    import pyarrow as pa
+
+    if isinstance(geometries, pa.ChunkedArray):
+        parts = [coordinates(chunk) for chunk in geometries.chunks]
+        sizes = [np.diff(starts) for _, starts in parts]
+        return np.concatenate([np.empty((0, 2)), *(coords for coords, _ in parts)]), _starts(
+            np.concatenate([np.empty(0, np.int64), *sizes])
+        )
+    if isinstance(geometries, pa.Array):
+        return _coordinates_in_wkb(_bytes_column(geometries))
+    return _coordinates_by_geos(geometries)
+
+
+def _coordinates_in_wkb(column: Any) -> tuple[Floats, Ints]:
+    """Return what `coordinates` does for an Arrow array of bytes."""
+    from dpregions.intake import wkb_kernel as _wkb
+
+    octets, offsets = bytes_and_offsets(column)
+    found = _wkb.points_in(octets, offsets, nulls_of(column), MAX_BYTES, MAX_NESTING)
+    if sys.byteorder != "little":
+        found[found >= 0] = _wkb.FOR_GEOS
+    others = np.flatnonzero(found == _wkb.FOR_GEOS)
+    sizes = np.maximum(found, 0)
+    if others.size:
+        values = column.take(others).to_numpy(zero_copy_only=False)
+        listed, ends = _coordinates_by_geos(_from_wkb(values))
+        sizes[others] = np.diff(ends)
+    starts = _starts(sizes)
+    coords = np.empty((starts[-1], 2))
+    _wkb.read_points(octets, offsets, found, starts, coords.view(np.uint8).reshape(-1))
+    if others.size:
+        coords[np.repeat(found == _wkb.FOR_GEOS, sizes)] = listed
+    return coords, starts
+
+
+def _starts(sizes: NDArray[np.signedinteger]) -> Ints:
+    """Return where records of some sizes start, and where the last ends."""
+    starts = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    return starts
+
+
+def _coordinates_by_geos(geometries: Objects) -> tuple[Floats, Ints]:
     import shapely
 
     trouble = (shapely.GEOSException, NotImplementedError)
@@ -106,9 +164,7 @@ def coordinates(geometries: Objects) -> tuple[Floats, Ints]:
     except trouble:  # a collection that holds a curve
         geometries = object_array(map(listed, geometries))
         coords = shapely.get_coordinates(geometries)
-    starts = np.zeros(len(geometries) + 1, np.int64)
-    np.cumsum(shapely.get_num_coordinates(geometries), out=starts[1:])
-    return coords, starts
+    return coords, _starts(shapely.get_num_coordinates(geometries))
 
 
 def object_array(values: Iterable[Any]) -> Objects:
@@ -133,20 +189,33 @@ def _bytes_column(column: Any) -> Any:
 
 def _walkable(column: Any) -> Bools:
     """Say which values of an Arrow array of bytes GEOS may see; of nulls it says nothing."""
-    import pyarrow as pa
-
     from dpregions.intake import wkb_kernel as _wkb
 
-    if not len(column):
-        return np.zeros(0, dtype=np.bool_)
-    _, ends, data = column.buffers()
-    kind = np.int64 if pa.types.is_large_binary(column.type) else np.int32
-    rows = slice(column.offset, column.offset + len(column) + 1)
-    offsets = np.frombuffer(ends, kind)[rows].astype(np.int64)
-    octets = np.frombuffer(b"" if data is None else data, np.uint8)
-    octets.flags.writeable = False  # some buffers are, and the walk is compiled once
+    octets, offsets = bytes_and_offsets(column)
     fine: Bools = _wkb.walkable(octets, offsets, MAX_NESTING)
     return fine & (np.diff(offsets) <= MAX_BYTES)
+
+
+def bytes_and_offsets(column: Any) -> tuple[Any, Ints]:
+    """Return the bytes of an Arrow array of bytes, and where each value's start in them."""
+    import pyarrow as pa
+
+    _, ends, data = column.buffers()
+    offsets = np.zeros(1, np.int64)
+    if len(column):
+        kind = np.int64 if pa.types.is_large_binary(column.type) else np.int32
+        rows = slice(column.offset, column.offset + len(column) + 1)
+        offsets = np.frombuffer(ends, kind)[rows].astype(np.int64)
+    octets = np.frombuffer(b"" if data is None else data, np.uint8)
+    octets.flags.writeable = False  # some buffers are, and the walk is compiled once
+    return octets, offsets
+
+
+def nulls_of(column: Any) -> Bools:
+    """Say which values of an Arrow array are null."""
+    if not column.null_count:
+        return np.zeros(len(column), np.bool_)
+    return np.asarray(column.is_null().to_numpy(zero_copy_only=False), np.bool_)
 
 
 def _plain_wkt(text: str | None) -> str | None:

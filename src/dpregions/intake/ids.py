@@ -194,9 +194,15 @@ def user_numbers(user_id: Any, columns: list[Any] | None, column: Any) -> Ints |
     """
     if user_id is None:
         return None
-    names = user_id if isinstance(user_id, IdColumns) else [user_id]
     if not isinstance(user_id, str | IdColumns):
         return _codes(_given(user_id), Argument("user_id"))
+    names = id_names(user_id, columns)
+    given = {name: Argument("user_id", repr(name)) for name in names}
+    return _joint_codes([_codes(column(name), given[name]) for name in names])
+
+
+def id_names(user_id: str | IdColumns, columns: list[Any] | None) -> list[str]:
+    """Return the columns whose values together are one id; refuse those that are not there."""
     if columns is None:
         raise InputError(
             Argument("user_id", repr(user_id)),
@@ -204,10 +210,10 @@ def user_numbers(user_id: Any, columns: list[Any] | None, column: Any) -> Ints |
             InPython("pass an array of ids, or "),
             *("use ", EACH_ROW, " if each row is its own user"),
         )
+    names = list(user_id) if isinstance(user_id, IdColumns) else [user_id]
     for name in names:
         one_column(name, columns, "user_id")
-    given = {name: Argument("user_id", repr(name)) for name in names}
-    return _joint_codes([_codes(column(name), given[name]) for name in names])
+    return names
 
 
 def one_column(
@@ -344,16 +350,16 @@ def _arrow_codes(column: Any, given: Argument) -> Ints:
 
     _refuse_arrow(column.type, given)
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    stored = pa.chunked_array([_stored(chunk) for chunk in chunks], _stored_type(column.type))
-    if pa.types.is_null(stored.type) or stored.type == pa.binary(0):
-        return np.full(len(stored), -1)
-    encoded = stored.dictionary_encode()
+    ids = pa.chunked_array([stored(chunk) for chunk in chunks], _stored_type(column.type))
+    if pa.types.is_null(ids.type) or ids.type == pa.binary(0):
+        return np.full(len(ids), -1)
+    encoded = ids.dictionary_encode()
     if not encoded.num_chunks:
         return np.zeros(0, np.int64)
     codes = [np.asarray(chunk.indices.fill_null(-1), np.int64) for chunk in encoded.chunks]
     numbers = np.concatenate(codes)
-    if stored.type == pa.large_binary():
-        empty = encoded.chunk(0).dictionary.index(pa.scalar(b"", stored.type)).as_py()
+    if ids.type == pa.large_binary():
+        empty = encoded.chunk(0).dictionary.index(pa.scalar(b"", ids.type)).as_py()
         numbers[numbers == empty] = -1 if empty >= 0 else numbers[numbers == empty]
     return numbers
 
@@ -371,18 +377,19 @@ def _stored_type(kind: Any) -> Any:
     return pa.large_binary() if _is_bytes(kind) else kind
 
 
-def _stored(chunk: Any) -> Any:
+def stored(chunk: Any) -> Any:
+    """Return an Arrow array of ids in the type in which they are compared."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if isinstance(chunk, pa.ExtensionArray):
         chunk = chunk.storage
     if isinstance(chunk, pa.DictionaryArray):
-        return _stored(chunk.dictionary).take(chunk.indices)
+        return stored(chunk.dictionary).take(chunk.indices)
     if isinstance(chunk, pa.RunEndEncodedArray):
-        return _stored(pc.run_end_decode(chunk))
-    stored = _stored_type(chunk.type)
-    return chunk if chunk.type == stored else chunk.cast(stored)
+        return stored(pc.run_end_decode(chunk))
+    kind = _stored_type(chunk.type)
+    return chunk if chunk.type == kind else chunk.cast(kind)
 
 
 def _is_bytes(kind: Any) -> bool:

@@ -1,9 +1,9 @@
-"""Intake of regions: any geometry input -> one bounded convex region per user, as outlines.
+"""Intake of regions: any geometry input -> bounded convex regions, as outlines, and their users.
 
 `read_outlines` is the function that others call. Owns what a record becomes. Each record maps to
-a valid contribution or to none, looking at that record (or that user's rows) alone; nothing about
-a record is ever raised, logged or printed, and no message holds the number of records. What is
-refused is about the call: its types, its columns, its CRS, its bound.
+a valid contribution or to none, looking at that record alone; nothing about a record is ever
+raised, logged or printed, and no message holds the number of records. What is refused is about the
+call: its types, its columns, its CRS, its bound. Which of a user's records counts is for `engines`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,14 +29,16 @@ from dpregions.intake.arrow import (
     with_schema,
 )
 from dpregions.intake.geometries import coordinates, decoded, object_array
-from dpregions.intake.ids import IdColumns, refuse_kind, user_numbers
+from dpregions.intake.ids import IdColumns, id_names, refuse_kind, user_numbers
 from dpregions.intake.units import mark_of, protected
+from dpregions.intake.users import Users, UserWords
 from dpregions.unforeseen import READING, foreseen, foreseen_items
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyproj import CRS
 
+    from dpregions.arrays import Ints
     from dpregions.choices import Unit
     from dpregions.geometry.domain import Domain
     from dpregions.geometry.outlines import Bound
@@ -46,52 +48,65 @@ BATCH = 1 << 15
 batches, so that many small ones take longer."""
 
 
-class RegionTable:
-    """Rows of geometries that can be read in batches, again and again.
+class Batch(NamedTuple):
+    """Some rows as outlines, and whose they are; None: each is its own user. Secret."""
 
-    `column` holds shapely geometries (an object array) or WKB (an Arrow column), which is
-    decoded a batch at a time.
-    """
+    outlines: Outlines
+    users: Users | None
 
-    def __init__(self, column: Any) -> None:
-        self._column = column
-        self._chunks = getattr(column, "chunks", [column])
-        self._starts = np.cumsum([0, *map(len, self._chunks)])
 
-    def __len__(self) -> int:
-        return len(self._column)
+class Rows(NamedTuple):
+    """Some rows as they are held: shapely geometries or Arrow WKB, and how to tell their users."""
 
-    def take(self, rows: slice | NDArray[np.int64]) -> NDArray[np.object_]:
-        """Return the geometries of some rows, given in order; null and unreadable ones are None."""
-        if isinstance(self._column, np.ndarray):
-            return self._column[rows]
-        if isinstance(rows, slice):
-            return decoded(self._column[rows])
-        parts = [decoded(part) for part in self._parts(rows)]
-        return np.concatenate([np.empty(0, dtype=object), *parts])
-
-    def _parts(self, rows: NDArray[np.int64]) -> Iterator[Any]:
-        """Yield the WKB of rows, which are sorted, from one chunk after the other.
-
-        Arrow's own take from several chunks copies the whole column each time, and fails where
-        that is more than 2 GiB.
-        """
-        ends = np.searchsorted(rows, self._starts)
-        for chunk in np.flatnonzero(np.diff(ends)):
-            inside = rows[ends[chunk] : ends[chunk + 1]] - self._starts[chunk]
-            yield self._chunks[chunk].take(inside)
+    geometries: Any
+    users: Callable[[], Users] | None
 
 
 @dataclass(frozen=True, repr=False)
 class RegionSource:
-    """Any accepted input in its one normalised form: tables of geometries, users, a CRS.
+    """Any accepted input in its one normalised form: rows, a CRS, and whether it lasts.
 
-    `ids` are numbers of users, -1 for a row without one.
+    `rows` gives the rows in parts of at most so many; it can be called again where the source
+    `is_lasting`.
     """
 
-    tables: Iterable[RegionTable]
-    ids: NDArray[np.int64] | None
+    rows: Callable[[int], Iterator[Rows]]
     crs: CRS | None
+    has_users: bool
+    is_lasting: bool = True
+
+
+@dataclass(frozen=True, repr=False)
+class Reading:
+    """Regions on their way to be counted: batch after batch, and once more where that can be.
+
+    Iterating gives, for each batch, what makes it: whoever counts pulls one after the other, and
+    makes them wherever it likes, in threads for instance. What nobody foresaw, here or in making a
+    batch, is reported by its type alone.
+    """
+
+    source: RegionSource
+    grid: Domain
+    bound: Bound | None
+    batch: int
+
+    @property
+    def has_users(self) -> bool:
+        """Whether several rows may be of one user, of which one counts."""
+        return self.source.has_users
+
+    @property
+    def can_repeat(self) -> bool:
+        """Whether it can be read again."""
+        return self.source.is_lasting
+
+    def __iter__(self) -> Iterator[Callable[[], Batch]]:
+        for rows in foreseen_items(self.source.rows(self.batch), READING):
+            yield partial(foreseen, partial(self._made, rows), READING)
+
+    def _made(self, rows: Rows) -> Batch:
+        outlines = outlines_of(rows.geometries, self.source.crs, self.grid, self.bound)
+        return Batch(outlines, None if rows.users is None else rows.users())
 
 
 def read_unit(regions: Any, user_id: Any, unit: Unit | None) -> tuple[Any, Any, Unit]:
@@ -111,12 +126,8 @@ def read_outlines(
     user_id: Any = None,
     crs: Any = None,
     batch: int | None = None,
-) -> Iterator[Callable[[], Outlines]]:
-    """Read any input: for each batch of the regions that count, yield what makes its outlines.
-
-    Whoever counts pulls one batch after the other, and makes their outlines wherever it likes,
-    in threads for instance. What is wrong with the call is refused at once. What nobody foresaw,
-    here or in making outlines, is reported by its type alone.
+) -> Reading:
+    """Return any input as batches of outlines. What is wrong with the call is refused at once.
 
     Parameters
     ----------
@@ -127,8 +138,8 @@ def read_outlines(
     bound : Bound or None
         The largest diameter of a region; None: no bound.
     user_id : str, array or None
-        The column of user ids, or the ids: one region per user counts, chosen by a fixed
-        rule that does not depend on row order. None: each row is its own user.
+        The column of user ids, or the ids: of a user's rows one counts (`engines`). None: each
+        row is its own user.
     crs : optional
         The CRS of regions that carry none.
     batch : int, optional
@@ -136,69 +147,15 @@ def read_outlines(
     """
     source = foreseen(lambda: read_regions(regions, user_id=user_id, crs=crs), READING)
     match_crs(source.crs, grid, "regions")
-    batches = foreseen_items(geometry_batches(source, grid, bound, batch), READING)
-    return (
-        partial(foreseen, partial(outlines_of, geometries, source.crs, grid, bound), READING)
-        for geometries in batches
-    )
+    return Reading(source, grid, bound, batch or BATCH)
 
 
-def geometry_batches(
-    source: RegionSource, grid: Domain, bound: Bound | None, batch: int | None = None
-) -> Iterator[NDArray[np.object_]]:
-    """Yield the geometries that count, at most `batch` at a time, one per user."""
-    size = batch or BATCH
-    for table in source.tables:
-        ids, crs = source.ids, source.crs
-        rows = None if ids is None else _one_row_a_user(table, ids, crs, grid, bound, size)
-        n = len(table) if rows is None else len(rows)
-        for start in range(0, n, size):
-            part = slice(start, start + size)
-            yield table.take(part if rows is None else rows[part])
-
-
-def outlines_of(
-    geometries: NDArray[np.object_], crs: CRS | None, grid: Domain, bound: Bound | None
-) -> Outlines:
+def outlines_of(geometries: Any, crs: CRS | None, grid: Domain, bound: Bound | None) -> Outlines:
     """Return the bounded integer outlines of geometries, empty where there is no contribution."""
     coords, starts = coordinates(geometries)
     if crs is not None and grid.crs is not None:
         coords = reproject(coords, crs, grid.crs)
     return grid.outlines(coords, starts, bound)
-
-
-def _one_row_a_user(
-    table: RegionTable,
-    user: NDArray[np.int64],
-    crs: CRS | None,
-    grid: Domain,
-    bound: Bound | None,
-    batch: int,
-) -> NDArray[np.int64]:
-    """Return the row that counts for each user.
-
-    Of a user's rows that have an outline, the one with the smallest key: a function of the
-    outline alone, so the choice is the same in every order and engine. Rows without a user
-    do not count: they cannot be told apart from another row of somebody.
-    """
-    if len(user) != len(table):
-        raise InputError(Argument("user_id"), " and regions differ in length: give one id a region")
-    rows = np.flatnonzero(user >= 0)
-    several = np.bincount(user[rows], minlength=1)[user[rows]] > 1
-    shared = rows[several]
-    if not shared.size:
-        return rows
-    keys = np.empty((len(shared), 2), np.uint64)
-    empty = np.empty(len(shared), np.bool_)
-    for start in range(0, len(shared), batch):
-        part = slice(start, start + batch)
-        outlines = outlines_of(table.take(shared[part]), crs, grid, bound)
-        keys[part] = outlines.keys()
-        empty[part] = np.diff(outlines.offsets) == 0
-    order = np.lexsort((keys[:, 1], keys[:, 0], empty, user[shared]))
-    first = np.ones(len(order), np.bool_)
-    first[1:] = np.diff(user[shared][order]) != 0
-    return np.sort(np.concatenate([rows[~several], shared[order[first]]]))
 
 
 def read_regions(regions: Any, *, user_id: Any = None, crs: Any = None) -> RegionSource:
@@ -226,10 +183,10 @@ def read_regions(regions: Any, *, user_id: Any = None, crs: Any = None) -> Regio
             raise InputTypeError(
                 "regions are a GeoDataFrame without a geometry column: name it, set_geometry(...)"
             )
-        column = RegionTable(np.asarray(regions.geometry.array))
         names = list(regions.columns) if frame else None
         ids = user_numbers(user_id, names, lambda name: regions[name].array)
-        return RegionSource([column], ids, one_crs(regions.crs, stated, "the regions"))
+        crs = one_crs(regions.crs, stated, "the regions")
+        return _held(np.asarray(regions.geometry.array), ids, crs)
     if isinstance(regions, pd.DataFrame):
         # Not by way of Arrow, which would infer one type for all the ids of a column.
         names = list(regions.columns)
@@ -240,12 +197,28 @@ def read_regions(regions: Any, *, user_id: Any = None, crs: Any = None) -> Regio
                 f"geometries or WKB: rename it, or make a GeoDataFrame"
             )
         ids = user_numbers(user_id, names, lambda name: regions[name].array)
-        return RegionSource([RegionTable(_geometry_array(regions[place]))], ids, stated)
+        return _held(_geometry_array(regions[place]), ids, stated)
     if is_arrow(regions) and not isinstance(regions, pd.Series | pd.Index):
         return _read_arrow(regions, user_id, stated)
-    return RegionSource(
-        [RegionTable(_geometry_array(regions))], user_numbers(user_id, None, None), stated
-    )
+    return _held(_geometry_array(regions), user_numbers(user_id, None, None), stated)
+
+
+def _held(geometries: NDArray[np.object_], ids: Ints | None, crs: CRS | None) -> RegionSource:
+    """Return geometries in memory as a source; `ids` are numbers of users, -1 for none."""
+    if ids is not None and len(ids) != len(geometries):
+        raise _other_length()
+
+    def rows(size: int) -> Iterator[Rows]:
+        for start in range(0, len(geometries), size):
+            part = slice(start, start + size)
+            users = None if ids is None else partial(Users.numbered, ids[part])
+            yield Rows(geometries[part], users)
+
+    return RegionSource(rows, crs, has_users=ids is not None)
+
+
+def _other_length() -> InputError:
+    return InputError(Argument("user_id"), " and regions differ in length: give one id a region")
 
 
 def _geometry_array(regions: Any) -> NDArray[np.object_]:
@@ -282,19 +255,49 @@ def _geometry_array(regions: Any) -> NDArray[np.object_]:
 
 
 def _read_arrow(regions: Any, user_id: Any, stated: CRS | None) -> RegionSource:
-    import pyarrow as pa
-
+    """Return Arrow data as a source: nothing of it is held, and ids are compared by their words."""
     reader = regions if isinstance(regions, RegionStream) else arrow_reader(regions)
     name, carried = geometry_field(reader.schema)
+    names: list[str] = []
+    codes = None
+    if isinstance(user_id, str | IdColumns):
+        names = id_names(user_id, reader.schema.names)
+        for column in names:
+            refuse_kind(column, reader.schema.field(column).type)  # before a row is read
+    else:
+        codes = user_numbers(user_id, reader.schema.names, None)
+    words, once = UserWords(), [reader]
+
+    def rows(size: int) -> Iterator[Rows]:
+        done = 0
+        for batch in arrow_batches(once.pop() if once else _again(regions)):
+            for start in range(0, batch.num_rows, size):
+                part = batch.slice(start, size)
+                users = None
+                if names:
+                    users = partial(words.of, [part.column(column) for column in names])
+                elif codes is not None:
+                    own = codes[done : done + part.num_rows]
+                    if len(own) < part.num_rows:
+                        raise _other_length()
+                    users = partial(Users.numbered, own)
+                done += part.num_rows
+                yield Rows(plain_column(part.column(name)), users)
+        if codes is not None and done < len(codes):
+            raise _other_length()
+
+    lasting = regions.reopen is not None if isinstance(regions, RegionStream) else _lasts(regions)
     crs = one_crs(carried, stated, "the regions")
-    batches = arrow_batches(reader)
-    named = user_id if isinstance(user_id, IdColumns) else [user_id]
-    for column in set(reader.schema.names).intersection(c for c in named if isinstance(c, str)):
-        refuse_kind(column, reader.schema.field(column).type)  # before a row is read
-    if user_id is None:
-        tables = (RegionTable(plain_column(batch.column(name))) for batch in batches)
-        return RegionSource(tables, None, crs)
-    # One region a user needs all of a user's rows: the table is held, as WKB.
-    table = pa.Table.from_batches(batches, reader.schema)
-    ids = user_numbers(user_id, table.column_names, table.column)
-    return RegionSource([RegionTable(plain_column(table.column(name)))], ids, crs)
+    return RegionSource(rows, crs, has_users=user_id is not None, is_lasting=lasting)
+
+
+def _lasts(regions: Any) -> bool:
+    """Whether Arrow data can be read again: what has a length is held somewhere."""
+    return hasattr(regions, "__len__")
+
+
+def _again(regions: Any) -> Any:
+    """Return a reader of Arrow data that was read before."""
+    if isinstance(regions, RegionStream) and regions.reopen is not None:
+        return regions.reopen()
+    return arrow_reader(regions)

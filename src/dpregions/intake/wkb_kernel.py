@@ -1,9 +1,10 @@
-"""A walk over WKB (numba): which records GEOS may see.
+"""A walk over WKB (numba): the points of plain records, and which of the others GEOS may see.
 
-GEOS follows whatever bytes say: it recurses as deep as they nest, makes room for as many parts
-as they announce, and reads curves that it cannot list. So every record is walked first, by
-itself, without recursion and without a copy. Nothing here makes a geometry or knows one
-record from another: a record that is refused counts for nothing, and the others are as ever.
+Points, polygons and multipolygons as nearly everybody writes them are read here, without an object
+for each. GEOS follows whatever bytes say: it recurses as deep as they nest, makes room for as many
+parts as they announce, and reads curves that it cannot list. So every other record is walked first,
+by itself, without recursion and without a copy. Nothing here knows one record from another: a
+record that is refused counts for nothing, and the others are as ever.
 """
 
 from __future__ import annotations
@@ -13,7 +14,145 @@ from numba import njit
 
 _POINT, _LINE, _POLYGON, _MULTIPOINT, _COLLECTION = 1, 2, 3, 4, 7
 _Z, _M, _SRID = 0x80000000, 0x40000000, 0x20000000
+_MULTIPOLYGON = 6
 _HEAD = 5  # bytes of the byte order and the type: no geometry is shorter
+_XY = 16  # bytes of x and y
+
+REFUSED, FOR_GEOS = -2, -1
+"""What `points_in` says of a record that is not read, and of one that GEOS is to read."""
+
+
+@njit(cache=True, nogil=True)
+def points_in(data, offsets, null, longest, deepest):
+    """Return how many points each record has: `REFUSED` or `FOR_GEOS` where they are not read here.
+
+    Read here are points, polygons and multipolygons with the lowest byte first, extended or ISO,
+    with or without Z and M, whose rings have four points or more and end where they start, byte for
+    byte. What GEOS makes of these is the same places, or none where a number is NaN.
+
+    Parameters
+    ----------
+    data, offsets, deepest
+        As in `walkable`.
+    null : bool (records,)
+        Records without a value.
+    longest : int
+        Bytes of the longest record that is read.
+    """
+    n = offsets.size - 1
+    found = np.empty(n, np.int64)
+    left, wanted = np.empty(deepest + 2, np.int64), np.empty(deepest + 2, np.int64)
+    for i in range(n):
+        start, stop = offsets[i], offsets[i + 1]
+        found[i] = REFUSED
+        if null[i] or not 0 <= start <= stop <= data.size or stop - start > longest:
+            continue
+        found[i] = _plain_points(data, start, stop)
+        if found[i] < 0 and not _walk(data, start, stop, left, wanted):
+            found[i] = REFUSED
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _plain_points(data, at, stop):
+    """Return how many points a plain record has, `FOR_GEOS` if it is any other."""
+    if stop - at < _HEAD or data[at] != 1:
+        return FOR_GEOS
+    code = _word(data, at + 1, False)
+    kind, width = _kind(code), _width(code)
+    at += _HEAD + (4 if code & _SRID else 0)
+    if kind == _POINT:
+        return 1 if at + width <= stop else FOR_GEOS
+    if kind == _POLYGON:
+        return _plain_rings(data, at, stop, width)[0]
+    if kind != _MULTIPOLYGON or stop - at < 4:
+        return FOR_GEOS
+    parts, found = _word(data, at, False), 0
+    at += 4
+    for _ in range(parts):
+        if stop - at < _HEAD or data[at] != 1:
+            return FOR_GEOS
+        part = _word(data, at + 1, False)
+        if _kind(part) != _POLYGON or _width(part) != width:
+            return FOR_GEOS
+        n, at = _plain_rings(data, at + _HEAD + (4 if part & _SRID else 0), stop, width)
+        if n < 0:
+            return FOR_GEOS
+        found += n
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _plain_rings(data, at, stop, width):
+    """Return how many points the rings of a polygon have, or `FOR_GEOS`, and where it ends."""
+    if stop - at < 4:
+        return FOR_GEOS, at
+    rings, found = _word(data, at, False), 0
+    at += 4
+    for _ in range(rings):
+        if stop - at < 4:
+            return FOR_GEOS, at
+        n = _word(data, at, False)
+        at += 4
+        last = at + (n - 1) * width
+        if n < 4 or last + width > stop:
+            return FOR_GEOS, at
+        for j in range(_XY):
+            if data[at + j] != data[last + j]:
+                return FOR_GEOS, at
+        found += n
+        at = last + width
+    return found, at
+
+
+@njit(cache=True, nogil=True)
+def read_points(data, offsets, found, starts, octets):
+    """Write the points of plain records, x and y as they are stored.
+
+    Parameters
+    ----------
+    data, offsets, found
+        Records, and what `points_in` says of them.
+    starts : int64 (records + 1,)
+        Record i has points ``starts[i]:starts[i + 1]``.
+    octets : uint8
+        The bytes of all points, 16 each.
+    """
+    for i in range(offsets.size - 1):
+        if found[i] <= 0:
+            continue
+        at, to = offsets[i], starts[i] * _XY
+        code = _word(data, at + 1, False)
+        kind, width = _kind(code), _width(code)
+        at += _HEAD + (4 if code & _SRID else 0)
+        if kind == _POINT:
+            _copy_points(data, at, 1, width, octets, to)
+            continue
+        parts = 1
+        if kind == _MULTIPOLYGON:
+            parts = _word(data, at, False)
+            at += 4
+        for _ in range(parts):
+            if kind == _MULTIPOLYGON:
+                at += _HEAD + (4 if _word(data, at + 1, False) & _SRID else 0)
+            rings = _word(data, at, False)
+            at += 4
+            for _ in range(rings):
+                n = _word(data, at, False)
+                _copy_points(data, at + 4, n, width, octets, to)
+                at += 4 + n * width
+                to += n * _XY
+
+
+@njit(cache=True, nogil=True)
+def _copy_points(data, at, n, width, octets, to):
+    """Copy x and y of points that are `width` bytes apart."""
+    if width == _XY:
+        octets[to : to + n * _XY] = data[at : at + n * _XY]
+        return
+    for j in range(n):
+        for k in range(_XY):
+            octets[to + j * _XY + k] = data[at + j * width + k]
 
 
 @njit(cache=True, nogil=True)

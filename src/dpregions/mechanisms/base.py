@@ -48,6 +48,20 @@ class Tally(Protocol):
         """Add the tally of other users."""
 
 
+class MarkedTally(Tally, Protocol):
+    """A tally that keeps only a few whole numbers of each region, the same number of all. Secret.
+
+    Engines hold these for each user until all of a user's regions were seen, and send them from
+    machine to machine. For a tally without marks this machine holds outlines instead.
+    """
+
+    def marks(self, outlines: Outlines) -> NDArray[np.int64]:
+        """Return what each region adds, one row each; of an empty outline anything."""
+
+    def add_marks(self, marks: NDArray[np.int64]) -> None:
+        """Count regions by their marks: what `add` does with their outlines."""
+
+
 class Prepared(Protocol):
     """A mechanism with everything settled that public values decide."""
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
+from dpregions.engines.local import count
 from dpregions.geometry.doubled import SignedTable, SpanCounts
 from dpregions.geometry.lattice import STEPS
 from dpregions.geometry.outlines import Bound
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from dpregions.arrays import Floats, Ints, Numbers
     from dpregions.choices import Neighbours
+    from dpregions.geometry.domain import Domain
     from dpregions.geometry.grid import Grid
     from dpregions.geometry.outlines import Outlines
     from dpregions.mechanisms.base import Mechanism, Outcome, Prepared
@@ -53,8 +55,7 @@ class ExactData:
     ) -> ExactData:
         """Read regions as `release` does, once for all methods and repetitions."""
         bound = Bound.of(grid, max_diameter, "shrink")
-        batches = read_outlines(regions, grid, bound, user_id=user_id)
-        return cls(grid, bound, tuple(outlines() for outlines in batches))
+        return cls(grid, bound, outlines_that_count(regions, grid, bound, user_id))
 
     def __repr__(self) -> str:
         return f"<ExactData on {self.grid!r}: {self.label}>"
@@ -133,6 +134,30 @@ class ExactData:
     def centres(self) -> Ints:
         """Row and column of the cell that holds each region's point."""
         return np.floor(self.points).astype(np.int64)
+
+
+class _Kept:
+    """A tally that keeps outlines as they come."""
+
+    nbytes = 0
+
+    def __init__(self) -> None:
+        self.outlines: list[Outlines] = []
+
+    def add(self, outlines: Outlines) -> None:
+        self.outlines.append(outlines)
+
+    def __iadd__(self, other: _Kept) -> Self:
+        self.outlines += other.outlines
+        return self
+
+
+def outlines_that_count(
+    regions: Any, grid: Domain, bound: Bound, user_id: Any
+) -> tuple[Outlines, ...]:
+    """Return the outlines of regions, one for each user, batch by batch."""
+    reading = read_outlines(regions, grid, bound, user_id=user_id)
+    return tuple(count(reading, _Kept, workers=1).outlines)
 
 
 FLOOR = 0.001

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -117,7 +118,10 @@ def open_requested(source: Any, request: Request) -> RegionStream:
     """Open a source as a checked request asks; what fails here is about the source."""
     source = source.strip() if isinstance(source, str) else source
     try:
-        return foreseen(lambda: _opened(source, request), "opening the source")
+        stream = foreseen(lambda: _opened(source, request), "opening the source")
+        if isinstance(source, str | PathLike):
+            stream.reopen = partial(open_requested, source, request)
+        return stream
     except (InputError, InputTypeError) as error:
         error.argument = error.argument or "source"  # what is not about an option is about this
         raise

@@ -11,9 +11,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+import numpy as np
+
 from dpregions.errors import PrivacyError
 
 if TYPE_CHECKING:
+    from dpregions.arrays import Ints
     from dpregions.geometry.bases import Base
     from dpregions.geometry.outlines import Outlines
     from dpregions.mechanisms.footprint.mechanism import PreparedFootprint
@@ -33,6 +36,18 @@ class BasesTally:
         """Count more regions on every grid."""
         for base, tally in zip(self._bases, self.tallies, strict=True):
             tally.add(base.outlines(outlines))
+
+    def marks(self, outlines: Outlines) -> Ints:
+        """Return the bucket of each region on every grid, a column each, -1 for none."""
+        both = zip(self._bases, self.tallies, strict=True)
+        return np.concatenate(
+            [tally.marks(base.outlines(outlines)) for base, tally in both], axis=1
+        )
+
+    def add_marks(self, marks: Ints) -> None:
+        """Count regions by their buckets."""
+        for i, tally in enumerate(self.tallies):
+            tally.add_marks(marks[:, i : i + 1])
 
     def __iadd__(self, other: BasesTally) -> Self:
         """Add the tally of other users."""

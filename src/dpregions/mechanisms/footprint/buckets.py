@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dpregions.arrays import Floats, Ints
+    from dpregions.geometry.outlines import Outlines
     from dpregions.mechanisms.footprint.catalogue import Catalogue
 
 Alphabet = Literal["sizes", "patterns"]
@@ -61,6 +62,14 @@ def refuse_too_many(side: int, n_rows: int, n_cols: int) -> int:
         f"use larger cells, a smaller area or a smaller ",
         Argument("max_diameter"),
     )
+
+
+def numbers_of_boxes(buckets: Any, boxes: Ints) -> Ints:
+    """Return the bucket of each footprint where shapes do not matter, -1 for one of height 0."""
+    numbers = np.full(len(boxes), -1)
+    inside = boxes[:, 2] > 0
+    numbers[inside] = buckets.numbers(boxes[inside], None)
+    return numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +160,19 @@ class Buckets:
         c, across = self.catalogue, self.n_cols - self.widths + 1
         return kernel.numbers_of_patterns(
             places, spans, self.filed, c.first, c.last, c.spans, c.often,
+            self.letter_of_pattern, self.starts, across,
+        )  # fmt: skip
+
+    def of_outlines(self, outlines: Outlines) -> Ints:
+        """Return the bucket of each region, -1 where it touches no cell. Secret."""
+        from dpregions.mechanisms.footprint import kernel
+
+        shape = self.n_rows, self.n_cols, self.side
+        if self.alphabet == "sizes":
+            return numbers_of_boxes(self, outlines.boxes(*shape))
+        c, across = self.catalogue, self.n_cols - self.widths + 1
+        return kernel.numbers_of_bodies(
+            outlines.xy, outlines.offsets, *shape, self.filed, c.first, c.last, c.spans, c.often,
             self.letter_of_pattern, self.starts, across,
         )  # fmt: skip
 

@@ -39,9 +39,16 @@ class FootprintTally:
 
     def add(self, outlines: Outlines) -> None:
         """Count more regions; those that touch no cell are in no bucket."""
-        b = self._buckets
-        numbers = b.numbers(*outlines.footprints(b.n_rows, b.n_cols, b.side))
-        if len(b) <= 4 * len(numbers):  # then counting all buckets is quicker than sorting
+        self.add_marks(self.marks(outlines))
+
+    def marks(self, outlines: Outlines) -> Ints:
+        """Return the bucket of each region, -1 for none: all that a tally keeps of one."""
+        return self._buckets.of_outlines(outlines)[:, None]
+
+    def add_marks(self, marks: Ints) -> None:
+        """Count regions by their buckets."""
+        numbers = marks[marks >= 0]  # there is one column
+        if len(self._buckets) <= 4 * len(numbers):  # then counting all is quicker than sorting
             n = np.bincount(numbers)
             used = np.flatnonzero(n)
             self._hold((used, n[used]))
