@@ -7,7 +7,7 @@ a query weighs them. All of it is public but the numbers of regions' footprints.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -108,6 +108,10 @@ class Buckets:
 
     def __len__(self) -> int:
         return int(self.starts[-1])
+
+    def shaped_as(self, known: Catalogue) -> Buckets:
+        """Return the same buckets, of sizes, with another mix of the same patterns."""
+        return replace(self, catalogue=known, means=known.means_of(self.heights, self.widths))
 
     @property
     def side(self) -> int:

@@ -133,3 +133,33 @@ def on_lattice(shares, inside, part, at, n):
     for i in range(shares.size):
         lattice[at[i]] += inside[part[i]] * shares[i]
     return lattice
+
+
+@njit(cache=True, nogil=True)
+def shape_classes(heights, widths, spans):
+    """Return the class of each footprint's shape: how full it is, times which way it leans.
+
+    Full: the share of the footprint's cells that are touched, in five classes. Leaning: the sum
+    over touched cells of their distances from the middle, row times column, beside that of all
+    cells without signs: rising to the right, falling, or neither.
+    """
+    classes = np.empty(len(heights), np.int64)
+    for i in range(len(heights)):
+        h, w = heights[i], widths[i]
+        filled, lean, whole = 0, 0, 0
+        for r in range(h):
+            up = 2 * r - h + 1
+            for c in range(w):
+                whole += abs(up * (2 * c - w + 1))
+            for c in range(spans[i, 2 * r, 0], spans[i, 2 * r, 1] + 1):
+                filled += 1
+                lean += up * (2 * c - w + 1)
+        full = filled / (h * w)
+        level = (full >= 0.4) + (full >= 0.6) + (full >= 0.8) + (full >= 0.95)
+        side = 1
+        if 12 * lean > whole:
+            side = 2
+        elif 12 * lean < -whole:
+            side = 0
+        classes[i] = 3 * level + side
+    return classes

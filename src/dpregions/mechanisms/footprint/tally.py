@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from dpregions.mechanisms.footprint.shapes import groups_of, n_groups
+
 if TYPE_CHECKING:
     from dpregions.arrays import Ints
     from dpregions.geometry.outlines import Outlines
@@ -31,6 +33,8 @@ class FootprintTally:
     def __init__(self, buckets: Buckets | Ladder) -> None:
         self._buckets = buckets
         self._parts: list[Numbered] = []
+        self.shapes: Ints = np.zeros(n_groups(buckets.side), np.int64)
+        """Regions by group of shapes, in the whole area."""
 
     @property
     def alphabet(self) -> str:
@@ -40,7 +44,10 @@ class FootprintTally:
     def add(self, outlines: Outlines) -> None:
         """Count more regions; those that touch no cell are in no bucket."""
         b = self._buckets
-        numbers = b.numbers(*outlines.footprints(b.n_rows, b.n_cols, b.side))
+        places, spans = outlines.footprints(b.n_rows, b.n_cols, b.side)
+        numbers = b.numbers(places, spans)
+        groups = groups_of(places, spans, b.filed)
+        self.shapes += np.bincount(groups, minlength=len(self.shapes))
         if len(b) <= 4 * len(numbers):  # then counting all buckets is quicker than sorting
             n = np.bincount(numbers)
             used = np.flatnonzero(n)
@@ -52,12 +59,14 @@ class FootprintTally:
         """Add the tally of other users."""
         for part in other._parts:
             self._hold(part)
+        self.shapes += other.shapes
         return self
 
     def __mul__(self, times: int) -> FootprintTally:
         """Return the tally of so many regions where this one has one."""
         made = FootprintTally(self._buckets)
         made._parts = [(number, times * n) for number, n in self._parts]
+        made.shapes = times * self.shapes
         return made
 
     @property

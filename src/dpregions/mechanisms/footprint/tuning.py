@@ -84,6 +84,10 @@ class Tuning:
     """How many times as many regions take cells half as wide. Set on a synthetic city (N=100,000,
     400 sites: 16, 10 and 9.8 % at one cell). Halved 1.00, doubled 1.03 (N=100,000)."""
 
+    shape_mix: Fraction = Fraction(1, 50)
+    """Share of what the total leaves that counts shapes in the whole area, where sizes are
+    measured. Set by `design`."""
+
     # The public prior of shapes and sizes: `catalogue`.
 
     least_aspect: float = 0.3
