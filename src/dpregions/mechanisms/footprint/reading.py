@@ -92,6 +92,21 @@ class Reading:
         return mix_doubt(self.measured)
 
     @cached_property
+    def clumping(self) -> float:
+        """How much regions inside the finest measured parts fall the same way.
+
+        Judged one level higher, by how parts stray from their expected shares of the part above.
+        """
+        tree, finest = self.measured.hierarchy, self.measured.finest
+        if not finest:
+            return 1.0
+        best, spread = combine(self.measured)
+        above = best[finest - 1][tree.parent[finest - 1]]
+        share = shares_of(tree, finest, self.expected)
+        least = self.tuning.least_clumping
+        return clumping_of(best[finest], spread[finest], above, share, least)
+
+    @cached_property
     def _finest(self) -> FinestParts | None:
         """The finest measured parts, where there is unmeasured detail below them."""
         tree, finest = self.measured.hierarchy, self.measured.finest
@@ -197,10 +212,39 @@ class Reading:
         """
         t = self.tuning
         if self.measured.finest == len(self.measured.levels) - 1:
-            doubt = t.shape_doubt * spread
-            return t.shape_crowd * spread + doubt * doubt
-        doubt = t.mix_doubt * self._mix_doubt * spread
-        return spread + t.clumping * squares + doubt * doubt
+            return variance_of_shapes(spread, squares, t)
+        mix = (t.mix_doubt * self._mix_doubt) ** 2 + t.place_doubt**2
+        return variance_of_detail(spread, squares, self.clumping) + mix * spread * spread
+
+
+def clumping_of(best: Any, spread: Any, above: Any, share: Any, least: float) -> float:
+    """Return how much regions of a part fall the same way, from noisy counts of its children.
+
+    These stray from their expected shares by noise, by chance, and by this: 0 not at all, 1 if all
+    regions of a part are in one child. Never less than `least`: it is needed one level further
+    down, where nothing was measured.
+    """
+    above = np.maximum(above, 0.0)
+    chance = above * share * (1 - share)
+    strays = ((best - above * share) ** 2 - spread - chance).sum()
+    squares = (above * chance).sum()
+    return float(np.clip(strays / squares if squares > 0 else 0.0, least, 1.0))
+
+
+def variance_of_detail(spread: Any, squares: Any, clumping: float) -> Any:
+    """Return the variance from regions of parts of which nobody knows where inside they are.
+
+    From what parts hold times p(1 - p), and the same of squares. Where a query cuts few parts, all
+    that one of them holds may lie on one side: two standard deviations reach as far.
+    """
+    held = np.divide(squares, spread, out=np.zeros_like(spread, np.float64), where=spread > 0)
+    return np.maximum(spread + clumping * squares, (clumping * held / 2) ** 2)
+
+
+def variance_of_shapes(spread: Any, squares: Any, tuning: Tuning) -> Any:
+    """Return the variance from shapes in buckets: chance, regions alike, shapes that are off."""
+    doubt = tuning.shape_doubt * spread
+    return tuning.shape_crowd * spread + tuning.shape_clumping * squares + doubt * doubt
 
 
 def half_widths(noise: Any, shape: Any, confidence: float) -> Any:
