@@ -43,9 +43,16 @@ if TYPE_CHECKING:
     from dpregions.mechanisms.footprint.measuring import Strategy
 
 FIELDS = tuple(field.name for field in fields(Tuning))
-INTERVALS = ("clumping", "mix_doubt", "shape_crowd", "shape_doubt")
+INTERVALS = (
+    "clumping",
+    "place_doubt",
+    "mix_doubt",
+    "shape_crowd",
+    "shape_clumping",
+    "shape_doubt",
+)
 """Fields that no answer depends on: their intervals are looked at instead."""
-AT_MOST = {"clumping": 1.0, "district_share": 1.0}
+AT_MOST = {"clumping": 1.0, "shape_clumping": 1.0, "district_share": 1.0}
 """Shares of a whole, which cannot be doubled."""
 PLACEMENTS, INTERVAL_PLACEMENTS = 60, 12
 """Rectangles of each size for errors; the first of them for intervals, which take longer."""

@@ -26,6 +26,7 @@ from dpregions.errors import OverBudgetError
 from dpregions.euler import EulerHistogram
 from dpregions.geometry.outlines import Bound
 from dpregions.intake.regions import outlines_of
+from dpregions.mechanisms.footprint.levels import SHAPES
 from dpregions.mechanisms.footprint.mechanism import Footprint
 from dpregions.mechanisms.footprint.tally import FootprintTally
 from dpregions.mechanisms.footprint.tree.growing import Adaptive
@@ -108,7 +109,9 @@ def test_a_release_by_footprints_holds_opendps_answers_to_every_level(
     tally = FootprintTally(tree.buckets)
     tally.add(outlines_of(np.asarray(town().geometry.array, object), None, GRID, bound))
     exact = tally.counts(tree.buckets)
-    assert [call.given for call in calls] == [tree.sums(at, exact).tolist() for at in held]
+    given = [tally.shapes if at == SHAPES else tree.sums(at, exact) for at in held]
+    assert SHAPES in held and tally.shapes.sum() == tally.total
+    assert [call.given for call in calls] == [counts.tolist() for counts in given]
     assert [call.answer for call in calls] == list(held.values())
     assert made.private
     assert_calibrated(calls, made)
@@ -129,13 +132,16 @@ def test_a_release_by_a_tree_holds_opendps_answers_to_every_count_it_asked_for(
     exact = KeyedCounts(ladder, *tally.keyed(ladder))
     assert len(measured.batches) >= 2
     given = [[tally.total], *(exact.of_sizes(*g).tolist() for g in groupings(ladder.side))]
+    given.append(tally.shapes.tolist())
     given += [exact.of_nodes(batch.level, batch.nodes).tolist() for batch in measured.batches]
-    held = [[measured.total], *measured.sizes, *(batch.values for batch in measured.batches)]
+    held = [[measured.total], *measured.sizes, measured.shapes]
+    held += [batch.values for batch in measured.batches]
     assert [call.given for call in calls] == given
     assert [call.answer for call in calls] == [list(values) for values in held]
     assert made.private
     # OpenDP's own account of each call is the share that its parts are said to cost.
-    shares = [measured.shares.first, *measured.shares.mix, *(b.share for b in measured.batches)]
+    shares = [measured.shares.first, *measured.shares.mix, measured.shares.shapes]
+    shares += [batch.share for batch in measured.batches]
     losses = [call.measurement.map(made.sensitivity) for call in calls]
     assert losses == pytest.approx(list(map(float, shares)), rel=1e-12)
     assert all(Fraction(loss) <= Budget(s).epsilon for loss, s in zip(losses, shares, strict=True))

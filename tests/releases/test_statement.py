@@ -248,8 +248,8 @@ def test_shares_out_of_proportion_to_the_strategy_are_refused():
 
 
 def test_a_newer_format_asks_for_an_upgrade(good, tmp_path):
-    bad = forged(good[1], tmp_path / "bad", fields=change(format_version=4, surprise=1))
-    with pytest.raises(ReleaseFileError, match=r"format version 4.*upgrade dpregions"):
+    bad = forged(good[1], tmp_path / "bad", fields=change(format_version=5, surprise=1))
+    with pytest.raises(ReleaseFileError, match=r"format version 5.*upgrade dpregions"):
         dpr.load(bad)
 
 

@@ -105,9 +105,3 @@ class Outlines:
             self.xy, self.offsets, n_rows, n_cols, side, empty
         )
         return found
-
-    def boxes(self, n_rows: int, n_cols: int, side: int) -> Ints:
-        """Return row, column, height and width of each body's footprint; of height 0 for none."""
-        from dpregions.geometry.touch_kernel import boxes
-
-        return boxes(self.xy, self.offsets, n_rows, n_cols, side)

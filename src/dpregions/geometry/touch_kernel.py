@@ -106,17 +106,6 @@ def _box(xy, start, stop, n_rows, n_cols, side, low, high):
 
 
 @njit(cache=True, nogil=True)
-def boxes(xy, offsets, n_rows, n_cols, side):
-    """Return the rows of `footprints` for every outline, of height 0 where there is none."""
-    places = np.empty((offsets.size - 1, 4), np.int64)
-    low, high = span_buffers(n_rows)
-    for i in range(offsets.size - 1):
-        found = _box(xy, offsets[i], offsets[i + 1], n_rows, n_cols, side, low, high)
-        places[i, 0], places[i, 1], places[i, 2], places[i, 3] = found
-    return places
-
-
-@njit(cache=True, nogil=True)
 def footprint(xy, start, stop, n_rows, n_cols, side, low, high, spans):
     """Return one outline's footprint ``row, col, height, width``; write the spans it touches there.
 

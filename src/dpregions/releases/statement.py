@@ -26,7 +26,7 @@ from dpregions.privacy.noise import scale_for
 if TYPE_CHECKING:
     from dpregions.geometry.domain import Domain
 
-FORMAT, FORMAT_VERSION = "dpregions release", 3
+FORMAT, FORMAT_VERSION = "dpregions release", 4
 NOT_RECORDED = "budget not recorded"
 NOT_PRIVATE = "NOT PRIVATE: do not publish"
 LIMIT = 1 << 24

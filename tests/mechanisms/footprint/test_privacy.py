@@ -286,15 +286,16 @@ def test_exact_counts_are_named_on_no_line_but_those_that_add_noise():
     assert ast.unparse(last) == f"return self.post_process(strategy, {measured})"
     for line in statements_of(PreparedFootprint._measured):
         if names_in(line) & secret:
-            added = "measure(tree, exact, shares, self.sensitivity, noise)" in ast.unparse(line)
-            assert added or ast.unparse(line) == "exact = tally.counts(tree.buckets)"
+            counted = ast.unparse(line) == "exact = tally.counts(tree.buckets)"
+            added = "measure(tree, exact, tally.shapes, shares, self.sensitivity, noise)"
+            assert counted or ast.unparse(line) == f"noisy = {added}"
             assert not isinstance(line, ast.Return)
     (line,) = statements_of(PreparedTree.publish_beside)
     measured = "self.measured(float(total[0]), tally, noise)"
     assert ast.unparse(line) == f"return self.post_process({measured})"
     for line in statements_of(PreparedTree.measured):
         if names_in(line) & secret:
-            meter = "Meter(ladder, tally.keyed(ladder), self.rest, factor, noise)"
+            meter = "Meter(ladder, tally.keyed(ladder), tally.shapes, self.rest, factor, noise)"
             assert ast.unparse(line) == f"meter = {meter}"
     total, which, rest, last = statements_of(PreparedBases.publish)
     assert not names_in(last) & {"tally", "noise", "total"}

@@ -76,7 +76,7 @@ def test_a_release_by_word_has_todays_numbers():
     ("changes", "moved"),
     [
         ({}, set()),
-        ({"shape_crowd": 20.0, "clumping": 0.1, "tree_clumping": 0.9}, {"interval"}),
+        ({"shape_crowd": 20.0, "shape_clumping": 0.1, "clumping": 0.9}, {"interval"}),
         ({"doubt": 0.1}, {"count", "estimate", "interval"}),
         ({"least_total": Fraction(1, 5)}, {"count", "estimate", "interval"}),
     ],

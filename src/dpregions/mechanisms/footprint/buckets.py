@@ -7,13 +7,14 @@ a query weighs them. All of it is public but the numbers of regions' footprints.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from dpregions.errors import Argument, PrivacyError
+from dpregions.mechanisms.footprint.shapes import groups_of_patterns
 from dpregions.mechanisms.footprint.sizes import filed_under
 
 if TYPE_CHECKING:
@@ -64,14 +65,6 @@ def refuse_too_many(side: int, n_rows: int, n_cols: int) -> int:
     )
 
 
-def numbers_of_boxes(buckets: Any, boxes: Ints) -> Ints:
-    """Return the bucket of each footprint where shapes do not matter, -1 for one of height 0."""
-    numbers = np.full(len(boxes), -1)
-    inside = boxes[:, 2] > 0
-    numbers[inside] = buckets.numbers(boxes[inside], None)
-    return numbers
-
-
 @dataclass(frozen=True, eq=False)
 class Buckets:
     """The buckets of a grid for one alphabet.
@@ -118,6 +111,10 @@ class Buckets:
     def __len__(self) -> int:
         return int(self.starts[-1])
 
+    def shaped_as(self, known: Catalogue) -> Buckets:
+        """Return the same buckets, of sizes, with another mix of the same patterns."""
+        return replace(self, catalogue=known, means=known.means_of(self.heights, self.widths))
+
     @property
     def side(self) -> int:
         """Cells of the widest footprint."""
@@ -146,10 +143,11 @@ class Buckets:
         """Return the bucket of a letter at a place."""
         return self.starts[letter] + row * (self.n_cols - self.widths[letter] + 1) + col
 
-    def numbers(self, places: Ints, spans: NDArray[np.int16]) -> Ints:
+    def numbers(self, places: Ints, spans: NDArray[np.int16] | None) -> Ints:
         """Return the bucket of each footprint. Secret where footprints are.
 
-        `places` are row, column, height and width in cells; `spans` as in the catalogue.
+        `places` are row, column, height and width in cells; `spans` as in the catalogue, where
+        letters are patterns.
         """
         from dpregions.mechanisms.footprint import kernel
 
@@ -164,17 +162,19 @@ class Buckets:
         )  # fmt: skip
 
     def of_outlines(self, outlines: Outlines) -> Ints:
-        """Return the bucket of each region, -1 where it touches no cell. Secret."""
+        """Return the bucket of each region, by its pattern; -1 where it touches no cell. Secret."""
         from dpregions.mechanisms.footprint import kernel
 
         shape = self.n_rows, self.n_cols, self.side
-        if self.alphabet == "sizes":
-            return numbers_of_boxes(self, outlines.boxes(*shape))
         c, across = self.catalogue, self.n_cols - self.widths + 1
         return kernel.numbers_of_bodies(
             outlines.xy, outlines.offsets, *shape, self.filed, c.first, c.last, c.spans, c.often,
             self.letter_of_pattern, self.starts, across,
         )  # fmt: skip
+
+    def shapes(self, number: Ints) -> Ints:
+        """Return the group of shapes of some buckets, where letters are patterns."""
+        return groups_of_patterns(self.catalogue)[self.patterns[self._letter_of(number)]]
 
     def of_bodies(self, pattern: Ints, row: Ints, col: Ints) -> Ints:
         """Return the bucket of each pattern of the catalogue at a place."""

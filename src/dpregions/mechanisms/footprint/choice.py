@@ -28,6 +28,8 @@ from dpregions.mechanisms.footprint.expectation import expected_buckets
 from dpregions.mechanisms.footprint.fits import covert_fit
 from dpregions.mechanisms.footprint.levels import WHOLE, Hierarchy, Level
 from dpregions.mechanisms.footprint.measuring import Measured, Measurement, Strategy, measure
+from dpregions.mechanisms.footprint.shape_mix import shaped
+from dpregions.mechanisms.footprint.shapes import groups_of_patterns, n_groups
 from dpregions.mechanisms.footprint.tree.growing import Adaptive
 from dpregions.mechanisms.footprint.tree.keyed import KeyedCounts
 from dpregions.mechanisms.footprint.tree.ladder import Ladder
@@ -53,6 +55,8 @@ _FLOOR = 0.001
 """Errors are relative to the truth, or to this share of all regions where that is more: as in
 `planning.exact_data`."""
 _GOLDEN = (5**0.5 - 1) / 2
+_PARTS = 49
+"""What weights of plans are multiplied by, so that a fiftieth for shapes is a whole number."""
 
 
 def candidates(
@@ -71,11 +75,29 @@ def candidates(
     plans += [("patterns", words) for words in tuning.plans_of_shapes if shapes]
     made = []
     for alphabet, words in plans:
-        kept = tuple(Measurement(*word) for word in words if word[0] < n)
+        kept = tuple(
+            Measurement(block, letters, _PARTS * weight)
+            for block, letters, weight in words
+            if block < n
+        )
         # Blocks that hold the whole grid are left out, and on a small grid all that was measured.
         if any(m.weight for m in kept if m.block):
-            made.append(Strategy(alphabet, kept))
+            made.append(Strategy(alphabet, kept + _of_shapes(alphabet, kept, side, tuning)))
     return list(dict.fromkeys(made))
+
+
+def _of_shapes(
+    alphabet: Alphabet, kept: tuple[Measurement, ...], side: int, tuning: Tuning
+) -> tuple[Measurement, ...]:
+    """Return the measurement of shapes beside others: where letters are sizes, and shapes differ.
+
+    Its weight is so that it takes `tuning.shape_mix` of what the total leaves.
+    """
+    if alphabet == "patterns" or side < 2:
+        return ()
+    whole = sum(m.weight for m in kept)
+    weight = round(whole * tuning.shape_mix / (1 - tuning.shape_mix))
+    return (Measurement(0, "shapes", weight),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,6 +249,8 @@ class _Trial:
 
     tree: Hierarchy
     shares: dict[Level, float]
+    groups: Ints
+    """Of shapes, of each pattern."""
     tuning: Tuning
 
     @classmethod
@@ -243,7 +267,7 @@ class _Trial:
         tree = Hierarchy.of(Buckets.of(known, strategy.alphabet, *shape), strategy.levels)
         whole = sum(strategy.weights.values())
         shares = {at: epsilon * weight / whole for at, weight in strategy.weights.items()}
-        return cls(tree, {WHOLE: spent} | shares, tuning)
+        return cls(tree, {WHOLE: spent} | shares, groups_of_patterns(known), tuning)
 
     def counts(self, bodies: Bodies, noise: _ImaginedNoise) -> Floats:
         """Return about the counts that a release of some bodies has."""
@@ -251,10 +275,12 @@ class _Trial:
         number = buckets.of_bodies(bodies.pattern, bodies.row, bodies.col)
         counts = np.bincount(number, bodies.times, len(buckets))
         total = noise.add(tree.sums(WHOLE, counts), epsilon=shares[WHOLE], sensitivity=1)
-        noisy = {WHOLE: total, **measure(tree, counts, shares, 1, noise)}
-        measured = Measured.of(tree, noisy, shares, 1, noise.variance)
+        shapes = np.bincount(self.groups[bodies.pattern], bodies.times, n_groups(buckets.side))
+        noisy = {WHOLE: total, **measure(tree, counts, shapes, shares, 1, noise)}
+        measured = shaped(Measured.of(tree, noisy, shares, 1, noise.variance), self.tuning)
         expected = expected_buckets(measured, self.tuning)
-        return buckets.expand(covert_fit(measured, expected, self.tuning))
+        held = covert_fit(measured, expected, self.tuning)
+        return measured.hierarchy.buckets.expand(held)
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,6 +291,8 @@ class _TreeTrial:
     ladder: Ladder
     buckets: Buckets
     shares: TreeShares
+    groups: Ints
+    """Of shapes, of each pattern."""
     tuning: Tuning
 
     @classmethod
@@ -285,7 +313,7 @@ class _TreeTrial:
         # A few digits are enough here, and quick as fractions.
         first, rest = (Budget(Fraction(float(f"{share:.4g}"))) for share in (spent, epsilon))
         shares = TreeShares.of(known.side, first, rest, tuning)
-        return cls(how, ladder, buckets, shares, tuning)
+        return cls(how, ladder, buckets, shares, groups_of_patterns(known), tuning)
 
     def counts(self, bodies: Bodies, noise: _ImaginedNoise) -> Floats:
         """Return about the counts that a release of some bodies has."""
@@ -300,13 +328,19 @@ class _TreeTrial:
         def sizes(tall: Ints, wide: Ints, share: Budget) -> Floats:
             return noise.add(exact.of_sizes(tall, wide), epsilon=float(share), sensitivity=1)
 
+        def shapes(share: Budget) -> Floats:
+            n = n_groups(self.ladder.side)
+            groups = np.bincount(self.groups[bodies.pattern], bodies.times, n)
+            return noise.add(groups, epsilon=float(share), sensitivity=1)
+
         first = float(self.shares.first)
         total = noise.add(np.array([bodies.times.sum()]), epsilon=first, sensitivity=1)
         measured = measure_tree(
-            self.ladder, self.how, self.shares, 1, float(total[0]), counts, sizes,
+            self.ladder, self.how, self.shares, 1, float(total[0]), counts, sizes, shapes,
             lambda share, factor: noise.variance(float(share), factor), self.tuning,
         )  # fmt: skip
-        return self.buckets.expand(TreeReading(measured, self.tuning).held_by(self.buckets))
+        buckets = self.buckets.shaped_as(measured.shaped(self.buckets.catalogue, self.tuning))
+        return buckets.expand(TreeReading(measured, self.tuning).held_by(buckets))
 
 
 @lru_cache(maxsize=2)

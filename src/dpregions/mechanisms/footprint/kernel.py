@@ -159,3 +159,74 @@ def on_lattice(shares, inside, part, at, n):
     for i in range(shares.size):
         lattice[at[i]] += inside[part[i]] * shares[i]
     return lattice
+
+
+@njit(cache=True, nogil=True)
+def size_family(height, width):
+    """Return the family of a footprint's size, from 0; -1 where it is one cell wide."""
+    short, long = min(height, width), max(height, width)
+    if short < 2:
+        return -1
+    if long <= 3:
+        return short + long - 4
+    if short == 2:
+        return 3
+    return 4 + (long > 6) + (long > 12)
+
+
+@njit(cache=True, nogil=True)
+def shape_class(height, width, spans):
+    """Return the class of a footprint's shape: how full it is, times which way it leans.
+
+    Full: the share of the footprint's cells that are touched, in five classes. Leaning: the sum
+    over touched cells of their distances from the middle, row times column, beside that of all
+    cells without signs: falling to the right, neither, or rising.
+    """
+    filled, lean, whole = 0, 0, 0
+    for r in range(height):
+        up = 2 * r - height + 1
+        for c in range(width):
+            whole += abs(up * (2 * c - width + 1))
+        for c in range(spans[2 * r, 0], spans[2 * r, 1] + 1):
+            filled += 1
+            lean += up * (2 * c - width + 1)
+    full = filled / (height * width)
+    level = (full >= 0.4) + (full >= 0.6) + (full >= 0.8) + (full >= 0.95)
+    return 3 * level + 1 + (12 * lean > whole) - (12 * lean < -whole)
+
+
+@njit(cache=True, nogil=True)
+def shape_group(filed, height, width, spans):
+    """Return the group of a footprint's shape; `filed` are the sizes that each is filed under."""
+    family = size_family(filed[height, width, 0], filed[height, width, 1])
+    if family < 0:
+        return 0
+    return 1 + 15 * family + shape_class(height, width, spans)
+
+
+@njit(cache=True, nogil=True)
+def shape_groups(filed, heights, widths, spans):
+    """Return the group of each footprint's shape."""
+    groups = np.empty(len(heights), np.int64)
+    for i in range(len(heights)):
+        groups[i] = shape_group(filed, heights[i], widths[i], spans[i])
+    return groups
+
+
+@njit(cache=True, nogil=True)
+def boxes_and_groups(xy, offsets, n_rows, n_cols, side, filed):
+    """Return row, column, height, width and group of shapes of each body; height 0 for none.
+
+    In one go, without the interpreter's lock: what other threads hold does not stop it.
+    """
+    found = np.zeros((offsets.size - 1, 5), np.int64)
+    spans = np.empty((2 * side - 1, 2), np.int16)
+    low, high = span_buffers(n_rows)
+    for i in range(offsets.size - 1):
+        row, col, height, width = footprint(
+            xy, offsets[i], offsets[i + 1], n_rows, n_cols, side, low, high, spans
+        )
+        if height:
+            found[i, 0], found[i, 1], found[i, 2], found[i, 3] = row, col, height, width
+            found[i, 4] = shape_group(filed, height, width, spans)
+    return found

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from dpregions.errors import PrivacyError
+from dpregions.mechanisms.footprint.shapes import n_groups
 
 if TYPE_CHECKING:
     from dpregions.arrays import Ints
     from dpregions.mechanisms.footprint.buckets import Buckets
 
-Grouping = Literal["all", "joined", "classes", "letters"]
+Grouping = Literal["all", "joined", "classes", "letters", "shapes"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,13 @@ WHOLE = Level(0, "all")
 
 MIX = Level(0, "letters")
 """The number of regions of each letter in the whole area. Blocks do not refine it."""
+
+SHAPES = Level(0, "shapes")
+"""The number of regions of each group of shapes in the whole area, where letters are sizes: these
+do not tell shapes apart, so it is counted beside them."""
+
+BESIDE = (MIX, SHAPES)
+"""What is counted beside the chain of blocks."""
 
 _CLASS_GROWTH = 1.6
 """How much longer the sides of one class of sizes are than those of the class before. Set by hand,
@@ -68,6 +76,12 @@ class Hierarchy:
             parent.append(up)
         return cls(buckets, levels, tuple(part), tuple(parent), sizes)
 
+    def n_parts(self, level: Level) -> int:
+        """Return how many parts a partition has."""
+        if level == SHAPES:
+            return n_groups(self.buckets.side)
+        return int(self.parts(level).max()) + 1
+
     def parts(self, level: Level) -> Ints:
         """Return the part of a partition that each bucket is in, whether of the chain or not."""
         if level in self.levels:
@@ -82,11 +96,13 @@ class Hierarchy:
 
     def describe(self, level: Level) -> str:
         """Return what a partition counts in plain words."""
-        n = f"{int(self.parts(level).max()) + 1:,}"
+        n = f"{self.n_parts(level):,}"
         if level == WHOLE:
             return "the number of regions in the area"
         if level == MIX:
             return f"{n} counts of regions by size of footprint in the area"
+        if level == SHAPES:
+            return f"{n} counts of regions by shape in the area"
         what = {
             "all": "regions",
             "joined": "regions by size of footprint, of one and two cells together,",
@@ -101,6 +117,9 @@ class Hierarchy:
 
         Parts are numbered by place, row by row, then by group.
         """
+        if level == SHAPES:
+            groups = np.arange(self.n_parts(level))
+            return np.zeros_like(groups), np.zeros_like(groups), groups
         part = self.parts(level)
         member = np.zeros(int(part.max()) + 1, np.int64)
         member[part] = np.arange(len(self.buckets))

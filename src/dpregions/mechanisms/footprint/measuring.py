@@ -15,7 +15,15 @@ import numpy as np
 
 from dpregions.errors import PrivacyError
 from dpregions.mechanisms.footprint.buckets import Alphabet
-from dpregions.mechanisms.footprint.levels import MIX, WHOLE, Grouping, Hierarchy, Level
+from dpregions.mechanisms.footprint.levels import (
+    BESIDE,
+    MIX,
+    SHAPES,
+    WHOLE,
+    Grouping,
+    Hierarchy,
+    Level,
+)
 from dpregions.privacy import law
 from dpregions.privacy.noise import scale_for
 
@@ -50,8 +58,8 @@ class Measurement(NamedTuple):
 class Strategy:
     """What is measured beside the total, in this order.
 
-    Each measurement with blocks refines the one before, down to single letters in each cell; one
-    of the whole area stands beside that chain.
+    Each measurement with blocks refines the one before, down to single letters in each cell; those
+    of the whole area, of sizes and of shapes, stand beside that chain.
     """
 
     alphabet: Alphabet
@@ -69,7 +77,9 @@ class Strategy:
             and 2 <= len(self.levels) <= _MOST_LEVELS
             and self.levels[-1] == Level(1, "letters")
             and len(set(levels)) == len(levels)
-            and (not beside or (levels.count(MIX) == len(beside) and beside[0].weight > 0))
+            and all(m.level in BESIDE and m.weight > 0 for m in beside)
+            and all(m.level == SHAPES for m in self.measurements if m.letters == "shapes")
+            and (SHAPES not in levels or self.alphabet == "sizes")
             and any(m.weight for m in self.measurements)
         )
         if not good:
@@ -102,14 +112,24 @@ class Noisy(NamedTuple):
 
 
 def measure(
-    tree: Hierarchy, exact: Ints, shares: Mapping[Level, Share], factor: int, noise: NoiseSource
+    tree: Hierarchy,
+    exact: Ints,
+    shapes: Ints,
+    shares: Mapping[Level, Share],
+    factor: int,
+    noise: NoiseSource,
 ) -> dict[Level, Ints]:
-    """Return noisy counts of the partitions that have a share, from exact counts of buckets.
+    """Return noisy counts of the partitions that have a share, from exact counts.
 
-    The total is measured before a strategy is chosen, so it is not measured again here.
+    `exact` are counts of buckets, `shapes` those of groups of shapes. The total is measured before
+    a strategy is chosen, so it is not measured again here.
     """
     return {
-        level: noise.add(tree.sums(level, exact), epsilon=share, sensitivity=factor)
+        level: noise.add(
+            shapes if level == SHAPES else tree.sums(level, exact),
+            epsilon=share,
+            sensitivity=factor,
+        )
         for level, share in shares.items()
         if level != WHOLE
     }
@@ -155,6 +175,11 @@ class Measured:
     def mix(self) -> Noisy | None:
         """The number of regions of each letter in the whole area, where that was measured."""
         return self.noisy.get(MIX)
+
+    @property
+    def shapes(self) -> Noisy | None:
+        """The number of regions of each group of shapes in the area, where that was measured."""
+        return self.noisy.get(SHAPES)
 
     @property
     def finest(self) -> int:

@@ -38,10 +38,11 @@ from dpregions.mechanisms.footprint.choice import (
     workload_sizes,
 )
 from dpregions.mechanisms.footprint.fits import combine
-from dpregions.mechanisms.footprint.levels import WHOLE, Hierarchy
+from dpregions.mechanisms.footprint.levels import SHAPES, WHOLE, Hierarchy
 from dpregions.mechanisms.footprint.measuring import Measured, Strategy, measure
 from dpregions.mechanisms.footprint.outcome import FootprintOutcome
 from dpregions.mechanisms.footprint.reading import Reading
+from dpregions.mechanisms.footprint.shape_mix import shaped
 from dpregions.mechanisms.footprint.sizes import MOST_SIDE
 from dpregions.mechanisms.footprint.tally import FootprintTally
 from dpregions.mechanisms.footprint.tree import codec as tree_codec
@@ -212,10 +213,11 @@ class Footprint:
         grid = Grid.needed(said.rows, "the footprint mechanism")
         if tree_codec.is_of_a_tree(held.options):
             found, grown, how = tree_codec.read(held, grid)
+            found = replace(found, catalogue=grown.shaped(found.catalogue))
             read = TreeReading(grown)
             return TreeOutcome(grid, held.counts, None, said.spending, found, read, how)
         bodies, measured, strategy, area = codec.read(held, grid)
-        reading = None if measured is None else Reading(measured)
+        reading = None if measured is None else Reading(shaped(measured))
         return FootprintOutcome(
             grid, held.counts, held.signed, said.spending, bodies, reading, strategy, area
         )
@@ -332,7 +334,8 @@ class PreparedFootprint:
         tree = self._tree(strategy)
         shares = strategy.shares(self.first, self.rest)
         exact = tally.counts(tree.buckets)
-        noisy = {WHOLE: total, **measure(tree, exact, shares, self.sensitivity, noise)}
+        noisy = measure(tree, exact, tally.shapes, shares, self.sensitivity, noise)
+        noisy = {WHOLE: total, **noisy}
         return Measured.of(tree, noisy, shares, self.sensitivity)
 
     def publish(self, tally: FootprintTally, noise: NoiseSource) -> FootprintOutcome:
@@ -350,6 +353,7 @@ class PreparedFootprint:
 
     def post_process(self, strategy: Strategy, measured: Measured) -> FootprintOutcome:
         """Fit the noisy counts and make bodies of them."""
+        measured = shaped(measured, self.tuning)
         reading, tree = Reading(measured, self.tuning), measured.hierarchy
         bodies = make_bodies(tree.buckets, reading.held)
         shares = strategy.shares(self.first, self.rest)
@@ -374,7 +378,7 @@ class PreparedFootprint:
         """Return about what `publish` gives as counts, without making bodies one by one."""
         assert self.fixed is not None
         total = self.measured_total(tally, noise)
-        measured = self._measured(self.fixed, total, tally, noise)
+        measured = shaped(self._measured(self.fixed, total, tally, noise), self.tuning)
         return measured.hierarchy.buckets.expand(Reading(measured, self.tuning).held)
 
     def total_variances(self) -> tuple[float, float]:
@@ -382,7 +386,12 @@ class PreparedFootprint:
         assert self.fixed is not None
         tree, shares = self._fixed_tree, self.fixed.shares(self.first, self.rest)
         empty = np.zeros(len(tree.buckets), np.int64)
-        nothing = {level: tree.sums(level, empty) for level in shares}
+        nothing = {
+            level: np.zeros(tree.n_parts(level), np.int64)
+            if level == SHAPES
+            else tree.sums(level, empty)
+            for level in shares
+        }
         measured = Measured.of(tree, nothing, shares, self.sensitivity)
         return measured.noisy[WHOLE].variance, float(combine(measured)[1][0][0])
 

@@ -92,6 +92,25 @@ class Reading:
         return mix_doubt(self.measured)
 
     @cached_property
+    def clumping(self) -> float:
+        """How much regions inside the finest measured parts fall the same way.
+
+        Judged one level higher, by how parts stray from their expected shares of the part above.
+        """
+        tree, finest = self.measured.hierarchy, self.measured.finest
+        if not finest:
+            return 1.0
+        best, spread = combine(self.measured)
+        above = best[finest - 1][tree.parent[finest - 1]]
+        share = shares_of(tree, finest, self.expected)
+        return clumping_of(best[finest], spread[finest], above, share, self.tuning.clumping)
+
+    @cached_property
+    def _most(self) -> float:
+        """How many regions there are, at least one."""
+        return max(float(combine(self.measured)[0][0][0]), 1.0)
+
+    @cached_property
     def _finest(self) -> FinestParts | None:
         """The finest measured parts, where there is unmeasured detail below them."""
         tree, finest = self.measured.hierarchy, self.measured.finest
@@ -197,10 +216,41 @@ class Reading:
         """
         t = self.tuning
         if self.measured.finest == len(self.measured.levels) - 1:
-            doubt = t.shape_doubt * spread
-            return t.shape_crowd * spread + doubt * doubt
-        doubt = t.mix_doubt * self._mix_doubt * spread
-        return spread + t.clumping * squares + doubt * doubt
+            return variance_of_shapes(spread, squares, t)
+        mix = (t.mix_doubt * self._mix_doubt) ** 2 + t.place_doubt**2
+        found = variance_of_detail(spread, squares, self.clumping, self._most)
+        return found + mix * spread * spread
+
+
+def clumping_of(best: Any, spread: Any, above: Any, share: Any, least: float) -> float:
+    """Return how much regions of a part fall the same way, from noisy counts of its children.
+
+    These stray from their expected shares by noise, by chance, and by this: 0 not at all, 1 if all
+    regions of a part are in one child. Never less than `least`: it is needed one level further
+    down, where nothing was measured.
+    """
+    above = np.maximum(above, 0.0)
+    chance = above * share * (1 - share)
+    strays = ((best - above * share) ** 2 - spread - chance).sum()
+    squares = (above * chance).sum()
+    return float(np.clip(strays / squares if squares > 0 else 0.0, least, 1.0))
+
+
+def variance_of_detail(spread: Any, squares: Any, clumping: float, most: float) -> Any:
+    """Return the variance from regions of parts of which nobody knows where inside they are.
+
+    From what parts hold times p(1 - p), and the same of squares. Where a query cuts few parts, all
+    that the fullest of them holds may lie on one side, which a normal law does not expect. So two
+    standard deviations reach as far as twice what a part holds in the mean, or as all regions.
+    """
+    held = np.divide(squares, spread, out=np.zeros_like(spread, np.float64), where=spread > 0)
+    return np.maximum(spread + clumping * squares, np.minimum(held, most / 2) ** 2)
+
+
+def variance_of_shapes(spread: Any, squares: Any, tuning: Tuning) -> Any:
+    """Return the variance from shapes in buckets: chance, regions alike, shapes that are off."""
+    doubt = tuning.shape_doubt * spread
+    return tuning.shape_crowd * spread + tuning.shape_clumping * squares + doubt * doubt
 
 
 def half_widths(noise: Any, shape: Any, confidence: float) -> Any:

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from dpregions.mechanisms.footprint.buckets import Buckets
+from dpregions.mechanisms.footprint.shapes import n_groups
+
 if TYPE_CHECKING:
     from dpregions.arrays import Ints
     from dpregions.geometry.outlines import Outlines
-    from dpregions.mechanisms.footprint.buckets import Buckets
     from dpregions.mechanisms.footprint.tree.ladder import Ladder
 
 Numbered = tuple["Ints", "Ints"]
@@ -26,11 +28,16 @@ _MANY = 1 << 23
 
 
 class FootprintTally:
-    """Regions by bucket, of the finest alphabet that may be measured. Secret."""
+    """Regions by bucket, of the finest alphabet that may be measured, and by shape. Secret."""
 
     def __init__(self, buckets: Buckets | Ladder) -> None:
         self._buckets = buckets
         self._parts: list[Numbered] = []
+        # Buckets of sizes are told apart by groups of shapes too; patterns have theirs already.
+        self._patterns: Buckets | None = None
+        if isinstance(buckets, Buckets) and buckets.alphabet == "patterns":
+            self._patterns = buckets
+        self._groups = n_groups(buckets.side) if self._patterns is None else 1
 
     @property
     def alphabet(self) -> str:
@@ -42,13 +49,27 @@ class FootprintTally:
         self.add_marks(self.marks(outlines))
 
     def marks(self, outlines: Outlines) -> Ints:
-        """Return the bucket of each region, -1 for none: all that a tally keeps of one."""
-        return self._buckets.of_outlines(outlines)[:, None]
+        """Return the bucket of each region with its group of shapes, -1 for none, as one number.
+
+        That is all that a tally keeps of a region.
+        """
+        from dpregions.mechanisms.footprint.kernel import boxes_and_groups
+
+        b = self._buckets
+        if self._patterns is not None:
+            return self._patterns.of_outlines(outlines)[:, None]
+        shape = b.n_rows, b.n_cols, b.side
+        found = boxes_and_groups(outlines.xy, outlines.offsets, *shape, b.filed)
+        numbers = np.full(len(found), -1)
+        inside = found[:, 2] > 0
+        boxes, group = found[inside, :4], found[inside, 4]
+        numbers[inside] = self._groups * b.numbers(boxes, None) + group
+        return numbers[:, None]
 
     def add_marks(self, marks: Ints) -> None:
-        """Count regions by their buckets."""
+        """Count regions by their marks."""
         numbers = marks[marks >= 0]  # there is one column
-        if len(self._buckets) <= 4 * len(numbers):  # then counting all is quicker than sorting
+        if self._groups * len(self._buckets) <= 4 * len(numbers):  # quicker than sorting
             n = np.bincount(numbers)
             used = np.flatnonzero(n)
             self._hold((used, n[used]))
@@ -70,7 +91,7 @@ class FootprintTally:
     @property
     def nbytes(self) -> int:
         """How much memory it takes at most: number and count of each bucket, twice to merge."""
-        return 4 * 8 * min(len(self._buckets), _MANY)
+        return 4 * 8 * min(self._groups * len(self._buckets), _MANY)
 
     @property
     def total(self) -> int:
@@ -83,16 +104,26 @@ class FootprintTally:
         assert isinstance(mine, type(buckets))
         counts = np.zeros(len(buckets), np.int64)
         for number, n in self._parts:
-            np.add.at(counts, mine.within(buckets, number), n)
+            np.add.at(counts, mine.within(buckets, number // self._groups), n)
+        return counts
+
+    @property
+    def shapes(self) -> Ints:
+        """How many regions are in each group of shapes, in the whole area."""
+        counts = np.zeros(n_groups(self._buckets.side), np.int64)
+        for number, n in self._parts:
+            some = self._patterns
+            np.add.at(counts, number % self._groups if some is None else some.shapes(number), n)
         return counts
 
     def keyed(self, ladder: Ladder) -> Numbered:
         """Return keys in order, and how many regions have each."""
         empty = np.empty(0, np.int64)
         number, n = reduce(_merged, self._parts, (empty, empty))
-        if isinstance(self._buckets, type(ladder)):
-            return number, n
-        return _merged((ladder.keys(*self._buckets.points(number)), n), (empty, empty))
+        number = number // self._groups
+        if not isinstance(self._buckets, type(ladder)):
+            number = ladder.keys(*self._buckets.points(number))
+        return _merged((number, n), (empty, empty))
 
     def _hold(self, part: Numbered) -> None:
         """Keep a part, merged with those before it that are not twice as long.

@@ -84,6 +84,10 @@ class Tuning:
     """How many times as many regions take cells half as wide. Set on a synthetic city (N=100,000,
     400 sites: 16, 10 and 9.8 % at one cell). Halved 1.00, doubled 1.03 (N=100,000)."""
 
+    shape_mix: Fraction = Fraction(1, 50)
+    """Share of what the total leaves that counts shapes in the whole area, where sizes are
+    measured. Set by `design`."""
+
     # The public prior of shapes and sizes: `catalogue`.
 
     least_aspect: float = 0.3
@@ -163,21 +167,19 @@ class Tuning:
     tree_mix: Fraction = Fraction(1, 32)
     """Share of what the total leaves that measures the mix of sizes. Set as `tree_children`. Halved
     1.04, doubled 1.03 (1.12 at N=20,000, n=100)."""
-    tree_clumping: float = 0.3
-    """`clumping` of a tree at least; more where its noisy counts say so. Set by coverage on T-Drive
-    and a made-up country. Halved: widths 0.91 of today's and 96.9 % held instead of 98.0; doubled
-    1.16 and 99.2 %."""
-    tree_doubt: float = 0.2
-    """How far the mix of sizes and places inside leaves may be off, all of them alike. Set as
-    `tree_clumping`. Halved: widths 0.86 of today's and 96.6 % held instead of 98.0; doubled 1.41
-    and 99.7 %."""
 
     # The shape part of intervals: `reading`. No answer moves with these.
 
     clumping: float = 0.7
-    """How much regions of an unmeasured part fall the same way: 0 not at all, 1 entirely. Set by
-    coverage on T-Drive, Cabspotting and the synthetic city. Halved: widths 0.91 of today's and 98.0
-    % held up to 25 % of the area; doubled: 1.06 and 98.3 %; today 98.2 %."""
+    """How much regions of an unmeasured part fall the same way, at least: 0 not at all, 1 entirely;
+    more where noisy counts say so. Set by coverage on T-Drive, Cabspotting and made-up cities."""
+    tree_clumping: float = 0.5
+    """The same of a tree's leaves, which are smaller where regions are many. Set as `clumping`."""
+    place_doubt: float = 0.3
+    """How far the mix of sizes and places inside unmeasured parts may be off, all of them alike.
+    Set as `clumping`."""
+    shape_clumping: float = 0.3
+    """How much regions of one bucket are alike in shape. Set by coverage on made-up cities."""
     mix_doubt: float = 1.5
     """How far the prior's chances are off, in their spread, where sizes are not known. Set by
     coverage where the bound is far larger than regions: 82 and 74 % without. Halved: widths 0.99 of

@@ -92,9 +92,9 @@ class Auditor:
     def score(self, tally, counted) -> float:
         p, noise = self.prepared, self.noise
         total = float(p.measured_total(tally, noise)[0])
-        meter = self.meter(p.ladder, counted, p.rest, p.sensitivity, noise)
+        meter = self.meter(p.ladder, counted, tally.shapes, p.rest, p.sensitivity, noise)
         terms = p.ladder, p.how, self.shares, p.sensitivity, total
-        found = measure_tree(*terms, meter.counts, meter.sizes)
+        found = measure_tree(*terms, meter.counts, meter.sizes, meter.shapes)
         self.forms.add(tuple((batch.level, len(batch.nodes)) for batch in found.batches))
         return self._of_total(total) + sum(map(self._of_batch, found.batches))
 
@@ -195,8 +195,9 @@ def test_the_audited_neighbours_differ_in_one_region_alone():
 def test_the_audited_tree_stays_within_its_budget_by_the_meters_own_account():
     p = prepared_for("add-remove")
     tally = tallied(p, ALONE)
-    meter = Meter(p.ladder, tally.keyed(p.ladder), p.rest, 1, Drawn())
-    found = measure_tree(p.ladder, p.how, p.shares, 1, 3.0, meter.counts, meter.sizes)
+    meter = Meter(p.ladder, tally.keyed(p.ladder), tally.shapes, p.rest, 1, Drawn())
+    terms = p.ladder, p.how, p.shares, 1, 3.0
+    found = measure_tree(*terms, meter.counts, meter.sizes, meter.shapes)
     assert isinstance(meter.spending, Spending)
     for level, leaves in found.leaves():
         assert meter.spending.is_settled(level, leaves)

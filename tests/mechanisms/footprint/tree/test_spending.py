@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpregions.errors import InputError, OverBudgetError, PrivacyError
+from dpregions.mechanisms.footprint.shapes import n_groups
 from dpregions.mechanisms.footprint.tree.growing import MOST_PARTS, Adaptive
 from dpregions.mechanisms.footprint.tree.measured import TreeShares
 from dpregions.mechanisms.footprint.tree.meter import Meter, Spending
@@ -151,8 +152,10 @@ def test_a_tree_opens_where_counts_are_large_and_stays_closed_where_they_are_sma
 @given(BUDGETS, BUDGETS, st.integers(1, 65))
 def test_shares_of_total_sizes_and_paths_sum_to_the_budget(first, rest, side):
     shares = TreeShares.of(side, Budget(first), Budget(rest))
-    whole = shares.first.epsilon + sum(s.epsilon for s in shares.mix) + shares.path.epsilon
-    assert whole == first + rest
+    of_shapes = () if shares.shapes is None else (shares.shapes,)
+    spent = (shares.first, *shares.mix, *of_shapes, shares.path)
+    assert sum(share.epsilon for share in spent) == first + rest
+    assert (shares.shapes is None) == (side == 1)
     assert len(shares.mix) == len(groupings(side))
 
 
@@ -250,6 +253,10 @@ def test_a_path_is_settled_only_when_all_of_it_spent_all():
     assert spending.is_settled(2, below)
 
 
+SHAPES = np.arange(n_groups(LADDER.side))
+"""Some regions by group of shapes."""
+
+
 def counted(n: int = 50):
     """Some regions by key."""
     keys = np.sort(every_key(LADDER))
@@ -258,28 +265,35 @@ def counted(n: int = 50):
 
 def test_a_meter_refuses_before_it_draws():
     noise = NoNoise()
-    meter = Meter(LADDER, counted(), Budget(1), 1, noise)
+    meter = Meter(LADDER, counted(), SHAPES, Budget(1), 1, noise)
     meter.counts(1, CHILDREN, Budget(HALF))
     drawn = len(noise.calls)
     for refused in (
         lambda: meter.counts(1, CHILDREN, Budget(2 * THIRD)),
         lambda: meter.counts(1, CHILDREN[[0, 0]], Budget(THIRD)),
         lambda: meter.sizes(*groupings(LADDER.side)[0], Budget(2 * THIRD)),
+        lambda: meter.shapes(Budget(2 * THIRD)),
     ):
         with pytest.raises(OverBudgetError):
             refused()
     assert len(noise.calls) == drawn == 1
 
 
+def test_counts_of_shapes_are_charged_to_every_key():
+    meter = Meter(LADDER, counted(), SHAPES, Budget(1), 1, NoNoise())
+    assert meter.shapes(Budget(THIRD)).tolist() == SHAPES.tolist()
+    assert set(meter.spending.on(every_key(LADDER))) == {THIRD}
+
+
 def test_counts_of_sizes_are_charged_to_every_key():
-    meter = Meter(LADDER, counted(), Budget(1), 1, NoNoise())
+    meter = Meter(LADDER, counted(), SHAPES, Budget(1), 1, NoNoise())
     meter.sizes(*groupings(LADDER.side)[0], Budget(THIRD))
     assert set(meter.spending.on(every_key(LADDER))) == {THIRD}
 
 
 def test_a_meter_draws_with_the_share_that_it_charges_and_the_sensitivity_it_has():
     noise = NoNoise()
-    meter = Meter(LADDER, counted(), Budget(1), 2, noise)
+    meter = Meter(LADDER, counted(), SHAPES, Budget(1), 2, noise)
     meter.sizes(*groupings(LADDER.side)[0], Budget(Fraction(1, 8)))
     meter.counts(1, CHILDREN, Budget(Fraction(1, 4)))
     assert noise.calls == [(0.125, 2), (0.25, 2)]
@@ -287,7 +301,7 @@ def test_a_meter_draws_with_the_share_that_it_charges_and_the_sensitivity_it_has
 
 def test_a_meter_counts_every_region_in_the_node_that_holds_it():
     keys, n = counted()
-    meter = Meter(LADDER, (keys, n), Budget(1), 1, NoNoise())
+    meter = Meter(LADDER, (keys, n), SHAPES, Budget(1), 1, NoNoise())
     found = meter.counts(1, CHILDREN, Budget(HALF))
     shift = LADDER.rungs[1].shift
     assert found.tolist() == [int(n[keys >> shift == node].sum()) for node in CHILDREN]

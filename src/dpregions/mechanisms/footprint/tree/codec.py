@@ -16,6 +16,7 @@ from dpregions.geometry.outlines import Bound
 from dpregions.mechanisms.base import Columns, Entries
 from dpregions.mechanisms.footprint import codec
 from dpregions.mechanisms.footprint.catalogue_text import catalogue_to_text
+from dpregions.mechanisms.footprint.shapes import n_groups
 from dpregions.mechanisms.footprint.sizes import MOST_SIDE
 from dpregions.mechanisms.footprint.tree.growing import MOST_PARTS, Adaptive, Batch
 from dpregions.mechanisms.footprint.tree.grown import Form
@@ -36,9 +37,9 @@ if TYPE_CHECKING:
     from dpregions.mechanisms.footprint.bodies import Bodies
     from dpregions.mechanisms.footprint.tree.ladder import Ladder
 
-_TOTAL, _SIZES, _NODES, _AGAIN = 0, 1, 3, 1000
-"""What the numbers of levels in a file begin at: counts of all regions, of groups of sizes, of
-nodes, and of leaves that were measured once more."""
+_TOTAL, _SIZES, _SHAPES, _NODES, _AGAIN = 0, 1, 3, 4, 1000
+"""What the numbers of levels in a file begin at: counts of all regions, of groups of sizes and of
+shapes, of nodes, and of leaves that were measured once more."""
 _MOST_LISTED = 4 * MOST_PARTS
 """Most children that are looked at together: those beyond the grid are among them."""
 _EXACT = 1 << 53
@@ -71,6 +72,8 @@ def _entries(measured: TreeMeasured, grid: Grid) -> Entries:
     for i, values in enumerate(measured.sizes):
         none = np.zeros(len(values), np.int64)
         found.append((none, none + _SIZES + i, np.arange(len(values)), values))
+    none = np.zeros(len(measured.shapes), np.int64)
+    found.append((none, none + _SHAPES, np.arange(len(none)), measured.shapes))
     ladder, seen = (
         measured.ladder,
         [np.zeros(1, np.int64)] + [zero[:0]] * len(measured.ladder.rungs),
@@ -121,10 +124,11 @@ def _measured(held: Held, grid: Grid, ladder: Ladder, how: Adaptive) -> TreeMeas
     said = held.statement
     n = len(groupings(ladder.side))
     spent = [share for _, share in said.spending]
-    if len(spent) != n + 2:
+    if len(spent) != n + 2 + (n > 0):
         raise ReleaseFileError("what it spent is not what a tree measures")
     shares = TreeShares.of(ladder.side, spent[0], Budget(sum(s.epsilon for s in spent[1:])))
-    if [shares.first, *shares.mix, shares.path] != spent:
+    shapes = [] if shares.shapes is None else [shares.shapes]
+    if [shares.first, *shares.mix, *shapes, shares.path] != spent:
         raise ReleaseFileError("what it spent is not in a tree's shares")
     found = _Found.of(held.columns.lists["measured"], grid, ladder, n)
     batches = tuple(_batches(found, ladder, how, shares.path.epsilon))
@@ -133,7 +137,14 @@ def _measured(held: Held, grid: Grid, ladder: Ladder, how: Adaptive) -> TreeMeas
     if len({share.epsilon for share in shares.mix}) > 1:
         raise ReleaseFileError("what it spent is not what a tree measures")
     made = TreeMeasured(
-        ladder, how, shares, said.sensitivity, float(found.total), found.sizes, batches
+        ladder,
+        how,
+        shares,
+        said.sensitivity,
+        float(found.total),
+        found.sizes,
+        found.shapes,
+        batches,
     )
     if [what for what, _ in made.spending] != [what for what, _ in said.spending]:
         raise ReleaseFileError("it says that it measured something else")
@@ -145,6 +156,7 @@ class _Found(NamedTuple):
 
     total: int
     sizes: tuple[Ints, ...]
+    shapes: Ints
     level: Ints
     keys: Ints
     again: Bools
@@ -166,17 +178,23 @@ class _Found(NamedTuple):
         total = value[number == _TOTAL]
         sizes = tuple(value[number == _SIZES + i] for i in range(n_sizes))
         wanted = [(int(g.tall.max()) + 1) * (int(g.wide.max()) + 1) for g in groupings(ladder.side)]
+        shapes = value[number == _SHAPES]
         first = number < _NODES
         good = (
-            len(total) == 1 and [len(v) for v in sizes] == wanted and not entries.row[first].any()
+            len(total) == 1
+            and [len(v) for v in sizes] == wanted
+            and not entries.row[first].any()
+            and len(shapes) == (n_groups(ladder.side) if wanted else 0)
         )
-        if not good or first.sum() != 1 + sum(wanted):
-            raise ReleaseFileError("its total or its counts of sizes are not those of a tree")
+        if not good or first.sum() != 1 + sum(wanted) + len(shapes):
+            raise ReleaseFileError(
+                "its total or its counts of sizes and shapes are not those of a tree"
+            )
         number, group, value = number[~first], group[~first], value[~first]
         more = number >= _AGAIN
         level = number - np.where(more, _AGAIN, _NODES)
         keys = _keys(ladder, grid, level, entries.row[~first], group)
-        return cls(int(total[0]), sizes, level, keys, more, value)
+        return cls(int(total[0]), sizes, shapes, level, keys, more, value)
 
 
 def _keys(ladder: Ladder, grid: Grid, level: Ints, face: Ints, group: Ints) -> Ints:

@@ -15,16 +15,15 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from dpregions.errors import PrivacyError
-from dpregions.mechanisms.footprint.buckets import numbers_of_boxes
 from dpregions.mechanisms.footprint.ellipses import size_prior
 from dpregions.mechanisms.footprint.sizes import filed_under, known_sizes
 from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
 
 if TYPE_CHECKING:
     from dpregions.arrays import Bools, Floats, Ints
-    from dpregions.geometry.outlines import Outlines
 
-_MOST_BITS = 62
+_MOST_BITS = 55
+"""Of a key: a tally tells groups of shapes apart by seven more."""
 _LEAST_PRIOR = 1e-9
 """Prior chance of a size at least, beside the likeliest one's."""
 
@@ -131,10 +130,6 @@ class Ladder:
         row, col, height, width = places.T
         tall, wide = self.filed[height, width].T
         return self.keys(row + (tall - 1) // 2, col + (wide - 1) // 2, tall, wide)
-
-    def of_outlines(self, outlines: Outlines) -> Ints:
-        """Return the key of each region, -1 where it touches no cell. Secret."""
-        return numbers_of_boxes(self, outlines.boxes(self.n_rows, self.n_cols, self.side))
 
     def there(self, level: int, key: Ints) -> Bools:
         """Say which nodes any region may be in: blocks on the grid, sizes that fit there."""

@@ -5,13 +5,14 @@ From these alone follow the tree, its fits and its bodies, so a file keeps only 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpregions.mechanisms.footprint.measuring import integer_variance
+from dpregions.mechanisms.footprint.shape_mix import reshaped
 from dpregions.mechanisms.footprint.tree.growing import grow
 from dpregions.mechanisms.footprint.tree.grown import Grown
 from dpregions.mechanisms.footprint.tree.mix import groupings, mix_of
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from dpregions.arrays import Floats, Ints
+    from dpregions.mechanisms.footprint.catalogue import Catalogue
     from dpregions.mechanisms.footprint.tree.growing import Adaptive, Batch, Counts
     from dpregions.mechanisms.footprint.tree.ladder import Ladder
 
@@ -33,6 +35,8 @@ class TreeShares:
 
     first: Budget
     mix: tuple[Budget, ...]
+    shapes: Budget | None
+    """None where footprints are single cells, which have one shape."""
     path: Budget
 
     @classmethod
@@ -40,9 +44,10 @@ class TreeShares:
         """Return the shares of what the total costs and what it leaves; they sum to both."""
         n = len(groupings(side))
         if not n:
-            return cls(first, (), rest)
-        *mix, path = rest.split(*[tuning.tree_mix / n] * n, 1 - tuning.tree_mix)
-        return cls(first, tuple(mix), path)
+            return cls(first, (), None, rest)
+        left = 1 - tuning.tree_mix - tuning.shape_mix
+        *mix, shapes, path = rest.split(*[tuning.tree_mix / n] * n, tuning.shape_mix, left)
+        return cls(first, tuple(mix), shapes, path)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +62,8 @@ class TreeMeasured:
     total: float
     sizes: tuple[Ints | Floats, ...]
     """Counts of groups of sizes in the whole area, as `mix.groupings` has them."""
+    shapes: Ints | Floats
+    """Counts of groups of shapes in the whole area; empty where all have one."""
     batches: tuple[Batch, ...]
     """Counts of nodes, in the order they were measured."""
     spread: Callable[[Budget, int], float] = integer_variance
@@ -71,6 +78,15 @@ class TreeMeasured:
         variance = self.variance(self.shares.mix[0]) if self.sizes else 1.0
         noisy = [np.asarray(values, np.float64) for values in self.sizes]
         return mix_of(self.ladder, self.total, noisy, variance, tuning)
+
+    def shaped(self, known: Catalogue, tuning: Tuning = TUNING) -> Catalogue:
+        """Return a catalogue with shapes mixed as they were counted."""
+        if self.shares.shapes is None:
+            return known
+        mix = self.mix(tuning)
+        sizes = mix * (max(self.total, 1.0) / mix.sum())
+        noisy = np.asarray(self.shapes, np.float64)
+        return reshaped(known, sizes, noisy, self.variance(self.shares.shapes), tuning)
 
     @cached_property
     def n_parts(self) -> int:
@@ -98,6 +114,10 @@ class TreeMeasured:
             found.append(
                 (f"{len(values):,} counts of regions by {kind} of footprint in the area", share)
             )
+        if self.shares.shapes is not None:
+            found.append(
+                (f"{len(self.shapes):,} counts of regions by shape in the area", self.shares.shapes)
+            )
         parts = (
             f"{self.n_parts:,} counts of regions in the parts of a tree that opened where noisy "
             f"counts were large, each path from its root to a leaf in shares of epsilon, whose "
@@ -114,18 +134,20 @@ def measure_tree(
     total: float,
     counts: Counts,
     sizes: Callable[..., Ints | Floats],
+    shapes: Callable[[Budget], Ints | Floats],
     spread: Callable[[Budget, int], float] = integer_variance,
     tuning: Tuning = TUNING,
 ) -> TreeMeasured:
-    """Measure sizes and a tree by someone who gives noisy counts of both."""
+    """Measure sizes, shapes and a tree by someone who gives noisy counts of each."""
     of_sizes = tuple(
         sizes(*group, share)
         for group, share in zip(groupings(ladder.side), shares.mix, strict=True)
     )
-    empty = TreeMeasured(ladder, how, shares, factor, total, of_sizes, (), spread)
+    of_shapes = np.zeros(0) if shares.shapes is None else shapes(shares.shapes)
+    empty = TreeMeasured(ladder, how, shares, factor, total, of_sizes, of_shapes, (), spread)
     mix = empty.mix(tuning)
     batches = grow(
         ladder, how, mix, total, shares.path, factor, counts,
         lambda share, _: empty.variance(share), tuning,
     )  # fmt: skip
-    return TreeMeasured(ladder, how, shares, factor, total, of_sizes, tuple(batches), spread)
+    return replace(empty, batches=tuple(batches))

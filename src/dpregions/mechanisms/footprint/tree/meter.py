@@ -86,11 +86,12 @@ class Meter:
         self,
         ladder: Ladder,
         counted: tuple[Ints, Ints],
+        shapes: Ints,
         budget: Budget,
         sensitivity: int,
         noise: NoiseSource,
     ) -> None:
-        self._counts = KeyedCounts(ladder, *counted)
+        self._counts, self._shapes = KeyedCounts(ladder, *counted), shapes
         self._sensitivity, self._noise = sensitivity, noise.allot(budget)
         self.spending = Spending(ladder, budget.epsilon)
 
@@ -107,6 +108,11 @@ class Meter:
         """
         self.spending.add(0, np.zeros(1, np.int64), share.epsilon)
         return self._noised(self._counts.of_sizes(tall, wide), share)
+
+    def shapes(self, share: Budget) -> Ints:
+        """Return noisy counts of groups of shapes in the whole area: all keys spend the share."""
+        self.spending.add(0, np.zeros(1, np.int64), share.epsilon)
+        return self._noised(self._shapes, share)
 
     def _noised(self, exact: Ints, share: Budget) -> Ints:
         return self._noise.add(exact, epsilon=share, sensitivity=self._sensitivity)

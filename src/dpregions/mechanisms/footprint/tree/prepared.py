@@ -74,7 +74,8 @@ class PreparedTree:
         depth = len(self.ladder.rungs)
         least = self.shares.path.epsilon * (1 - self.tuning.tree_first) ** depth
         scale_for(least * self.tuning.tree_first, self.sensitivity)
-        for share in self.shares.mix:
+        shapes = () if self.shares.shapes is None else (self.shares.shapes,)
+        for share in (*self.shares.mix, *shapes):
             scale_for(share, self.sensitivity)
 
     def measured_total(self, tally: FootprintTally, noise: NoiseSource) -> Ints:
@@ -93,9 +94,9 @@ class PreparedTree:
     def measured(self, total: float, tally: FootprintTally, noise: NoiseSource) -> TreeMeasured:
         """Return noisy counts of sizes and along the tree."""
         ladder, factor = self.ladder, self.sensitivity
-        meter = Meter(ladder, tally.keyed(ladder), self.rest, factor, noise)
+        meter = Meter(ladder, tally.keyed(ladder), tally.shapes, self.rest, factor, noise)
         found = measure_tree(
-            ladder, self.how, self.shares, factor, total, meter.counts, meter.sizes,
+            ladder, self.how, self.shares, factor, total, meter.counts, meter.sizes, meter.shapes,
             tuning=self.tuning,
         )  # fmt: skip
         for level, leaves in found.leaves():
@@ -107,7 +108,8 @@ class PreparedTree:
         """Fit the noisy counts and make bodies of them."""
         reading = TreeReading(measured, self.tuning)
         row, col, height, width = reading.footprints().astype(np.int64).T
-        bodies = bodies_of_sizes(self.catalogue(height, width), row, col, height, width)
+        known = measured.shaped(self.catalogue(height, width), self.tuning)
+        bodies = bodies_of_sizes(known, row, col, height, width)
         return TreeOutcome(
             grid=self.grid,
             counts=bodies.counts_on(*self.grid.shape),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.mechanisms.footprint.border import NODE, Border, Letters, Parts, Shares
+from dpregions.mechanisms.footprint.reading import clumping_of, variance_of_detail
 from dpregions.mechanisms.footprint.tree.filling import Leaves, density_of, placed_bodies, summed
 from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
 from dpregions.mechanisms.least_squares import sums
@@ -148,21 +149,17 @@ class TreeReading:
         grown = self.grown
         best, spread = grown.gathered
         leaf = grown.leaves[grown.leaves > 0]
-        up = grown.parent[leaf]
-        above = np.maximum(best[up], 0.0)
-        share = grown.shares[leaf]
-        chance = above * share * (1 - share)
-        strays = (best[leaf] - above * share) ** 2 - spread[leaf] - chance
-        squares = above * chance
-        found = strays.sum() / squares.sum() if squares.sum() > 0 else 0.0
-        return float(np.clip(found, self.tuning.tree_clumping, 1.0))
+        above = best[grown.parent[leaf]]
+        least = self.tuning.tree_clumping
+        return clumping_of(best[leaf], spread[leaf], above, grown.shares[leaf], least)
 
     def shape_deviation(self, detail: Any, detail_squares: Any, bucket: Any) -> Any:
         """Return the deviation from what was not measured: inside leaves, and shapes."""
         t = self.tuning
         shapes = t.shape_crowd * bucket + (t.shape_doubt * bucket) ** 2
-        inside = detail + self.clumping * detail_squares + (t.tree_doubt * detail) ** 2
-        return np.sqrt(shapes + inside)
+        most = max(float(self.grown.gathered[0][0]), 1.0)
+        inside = variance_of_detail(detail, detail_squares, self.clumping, most)
+        return np.sqrt(shapes + inside + (t.place_doubt * detail) ** 2)
 
 
 def _sizes_in(weight: Floats, h0: int, w0: int, wide: int) -> tuple[Ints, Ints, Floats]:
