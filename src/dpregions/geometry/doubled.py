@@ -156,6 +156,11 @@ class SpanCounts:
         """Return the doubled array of what was added."""
         return np.cumsum(self._steps, axis=1)[:, :-1]
 
+    def settled(self) -> NDArray[np.int64]:
+        """Return the doubled array in the memory of the differences: nothing can be added then."""
+        whole, self._steps = self._steps, np.empty((0, 0), np.int64)
+        return np.cumsum(whole, axis=1, out=whole)[:, :-1]
+
     @property
     def nbytes(self) -> int:
         """How much memory it holds."""

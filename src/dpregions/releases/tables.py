@@ -70,9 +70,8 @@ def _counts(release: Release, block: int) -> NDArray[np.int64]:
 
 
 def _estimates(release: Release, block: int) -> NDArray[Any]:
-    if block == 1:
-        assert release.signed is not None
-        return release.signed[release.grid.kinds == 0]
+    if block == 1 and release.asked.signed is not None:  # else they would be made for edges too
+        return release.asked.signed[release.grid.kinds == 0]
     return np.concatenate([release.asked.estimate(part) for part in _selections(release, block)])
 
 

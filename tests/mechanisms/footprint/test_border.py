@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpregions.mechanisms.footprint import border, border_kernel
+from dpregions.mechanisms.footprint import border_kernel
+from dpregions.mechanisms.footprint.alike import Alike
 from dpregions.mechanisms.footprint.border import (
     NODE,
     Border,
@@ -157,7 +158,7 @@ def in_python(walk: Border, ranges: np.ndarray, monkeypatch) -> np.ndarray:
     found = np.zeros((6, ranges.shape[1]))
     border_kernel.walk(
         records[0], walk.parts.depth, n_rows, n_cols, records[1], tables, records[2], members,
-        *walk.shares, ranges, found,
+        *walk.shares, *Alike.none(), ranges, found,
     )  # fmt: skip
     return found
 
@@ -341,19 +342,3 @@ def test_an_interval_of_four_numbers_is_that_of_arrays_to_the_last_bit(strategy)
         found = release.interval(*one, confidence=0.9)
         assert found == (low[i], high[i])
         assert [type(end) for end in found] == [float, float]
-
-
-def test_blocks_of_cells_are_answered_as_any_other_rectangles(monkeypatch):
-    walk = reading_of((13, 6), 2, BLOCKS, 1).border
-    monkeypatch.setattr(border, "_CHUNK", 5)
-    for side in (1, 2, 4):
-        found = [(ranges, np.array(some)) for ranges, some in walk.blocks(side)]
-        ranges = np.concatenate([one for one, _ in found], axis=1)
-        row, col = np.mgrid[0:13:side, 0:6:side].reshape(2, -1)
-        np.testing.assert_array_equal(ranges[[0, 2]], [row, col])
-        np.testing.assert_array_equal(
-            ranges[[1, 3]], [np.minimum(row + side, 13) - 1, np.minimum(col + side, 6) - 1]
-        )
-        np.testing.assert_array_equal(
-            np.concatenate([some for _, some in found], axis=1), np.array(walk.rectangles(ranges))
-        )

@@ -32,6 +32,8 @@ _GOLDEN = (5**0.5 - 1) / 2
 _INWARD = 1e-6
 """How far points are pulled towards an area's middle: far beyond the rounding of its border."""
 _BATCH = 1 << 15
+_WIDEST = 1 << 62
+"""Up to here numbers of several columns are packed into one."""
 _PAIRS = 1 << 24
 """Pairs of a query and a body that touch each other, held at once."""
 
@@ -67,12 +69,13 @@ class Bodies:
 
     def tallied(self) -> Bodies:
         """Return the same multiset sorted by row, column, pattern and witness, each but once."""
-        order = np.lexsort((self.witness, self.pattern, self.col, self.row))
-        key = np.stack([self.row, self.col, self.pattern, self.witness])[:, order]
-        new = np.ones(len(order), np.bool_)
-        new[1:] = (np.diff(key, axis=1) != 0).any(axis=0)
-        row, col, pattern, witness = key[:, new]
-        times = np.add.reduceat(self.times[order], np.flatnonzero(new)) if len(order) else order
+        key, ends = _packed(self.row, self.col, self.pattern, self.witness)
+        order = np.argsort(key)
+        key = key[order]
+        starts = np.flatnonzero(np.diff(key, prepend=-1))
+        times = np.add.reduceat(self.times[order], starts) if len(order) else order
+        del order
+        row, col, pattern, witness = _unpacked(key[starts], ends)
         return Bodies(self.catalogue, pattern, witness, row, col, times)
 
     def touching(self, area: Any, grid: Grid) -> Bodies:
@@ -122,33 +125,23 @@ class Bodies:
         Each pattern's witnesses are dealt evenly along a curve through the area, so that a query
         below a cell meets about as many bodies as their chance to touch it says.
         """
-        order = np.lexsort((along_curve(self.row, self.col), self.pattern))
+        key, _ = _packed(self.pattern, along_curve(self.row, self.col))
+        order = np.argsort(key, kind="stable")
+        del key
         pattern, row, col, times = (
             v[order] for v in (self.pattern, self.row, self.col, self.times)
         )
-        n = np.diff(self.catalogue.starts)[pattern]
-        # As often as all witnesses take part, each does; the others are dealt out one by one.
-        all_of_them, rest = np.divmod(times, n)
-        before = np.cumsum(rest) - rest
-        before -= before[np.searchsorted(pattern, pattern, side="left")]
-        one = np.repeat(np.arange(len(rest)), rest)
-        rank = np.arange(len(one)) - np.repeat(np.cumsum(rest) - rest - before, rest)
-        # Fractions of multiples of the golden ratio are spread evenly over every stretch of ranks.
-        turn = (rank * _GOLDEN + pattern[one] * _GOLDEN**2) % 1.0
-        each = np.flatnonzero(all_of_them)
-        every = np.repeat(each, n[each])
-        number = np.arange(len(every)) - np.repeat(np.cumsum(n[each]) - n[each], n[each])
-        which = np.concatenate([one, every])
-        witness = np.concatenate([(turn * n[one]).astype(np.int64), number])
-        times = np.concatenate([np.ones(len(one), np.int64), all_of_them[every]])
-        made = Bodies(self.catalogue, pattern[which], witness, row[which], col[which], times)
-        return made.tallied()
+        del order  # bodies may be tens of millions: what is not needed any more is let go
+        which, witness, times = _dealt_witnesses(self.catalogue, pattern, times)
+        pattern, row, col = pattern[which], row[which], col[which]
+        del which
+        return Bodies(self.catalogue, pattern, witness, row, col, times).tallied()
 
     def counts_on(self, n_rows: int, n_cols: int) -> NDArray[np.int64]:
         """Return the Euler histogram of the bodies on a grid of so many cells."""
         whole = SpanCounts(n_rows, n_cols)
         whole.add_patterns(self.row, self.col, self.catalogue.spans, self.pattern, self.times)
-        return whole.histogram()
+        return whole.settled()
 
     def to_regions(self, grid: Grid) -> geopandas.GeoDataFrame:
         """Return each body as a convex polygon, in the grid's CRS.
@@ -331,6 +324,68 @@ def _dealt_patterns(
     # Weights of one footprint sum to 1: shift each footprint's stretch to its own unit interval.
     share = upper[first] + (at - first)
     return np.clip(np.searchsorted(upper, share, side="right") - 1, first, last - 1)
+
+
+def _dealt_witnesses(
+    catalogue: Catalogue, pattern: NDArray[np.int64], times: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return bodies by their witnesses: of which entry each is, which witness, and how often."""
+    n = np.diff(catalogue.starts)[pattern]
+    # As often as all witnesses take part, each does; the others are dealt out one by one.
+    all_of_them, rest = np.divmod(times, n)
+    start = np.cumsum(rest) - rest
+    start = start[np.searchsorted(pattern, pattern, side="left")]
+    one = np.repeat(np.arange(len(rest)), rest)
+    rank = np.arange(len(one)) - start[one]
+    # Fractions of multiples of the golden ratio are spread evenly over every stretch of ranks.
+    turn = rank * _GOLDEN
+    del rank, start
+    turn += pattern[one] * _GOLDEN**2
+    turn %= 1.0
+    turn *= n[one]
+    each = np.flatnonzero(all_of_them)
+    every = np.repeat(each, n[each])
+    number = np.arange(len(every)) - np.repeat(np.cumsum(n[each]) - n[each], n[each])
+    witness = np.concatenate([turn.astype(np.int64), number])
+    del turn
+    times = np.concatenate([np.ones(len(one), np.int64), all_of_them[every]])
+    return np.concatenate([one, every]), witness, times
+
+
+def _packed(*columns: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[NDArray[np.int64] | int]]:
+    """Return one number for each row of some columns, none negative, in the order of the rows.
+
+    And what `_unpacked` takes. Where the columns' numbers do not fit into one beside each other,
+    the rows so far are numbered in their order.
+    """
+    key = np.zeros(len(columns[0]), np.int64)
+    ends: list[NDArray[np.int64] | int] = []
+    reach = 1
+    for column in columns:
+        end = int(column.max(initial=0)) + 1
+        if reach * end >= _WIDEST:
+            known, key = np.unique(key, return_inverse=True)
+            reach = len(known)
+            ends.append(known)
+        key = key * end
+        key += column
+        reach *= end
+        ends.append(end)
+    return key, ends
+
+
+def _unpacked(
+    key: NDArray[np.int64], ends: list[NDArray[np.int64] | int]
+) -> list[NDArray[np.int64]]:
+    """Return the columns of what `_packed` made of them."""
+    found: list[NDArray[np.int64]] = []
+    for end in reversed(ends):
+        if isinstance(end, int):
+            key, column = np.divmod(key, end)
+            found.append(column)
+        else:
+            key = end[key]
+    return found[::-1]
 
 
 def _rank_within(group: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -7,15 +7,19 @@ or of uneven depth is all one here. Sees noisy counts and public numbers alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dpregions.mechanisms.footprint.alike import Alike
 from dpregions.mechanisms.footprint.fits import combine
 from dpregions.mechanisms.footprint.levels import letter_groups
+from dpregions.memory import n_workers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,8 +80,8 @@ _FEW = 16
 _NOTHING = 1e-13
 """Share of all regions below which a density is what rounding makes of none."""
 _ELLIPSES, _LEAST_ASPECT = 2048, 0.3
-_CHUNK = 1 << 20
-"""Rectangles whose answers are held at once."""
+_MANY = 1 << 11
+"""Rectangles from which on it pays to look at what they share, and for another thread."""
 
 
 class Letters(NamedTuple):
@@ -218,37 +222,59 @@ class Border:
 
     def rectangles(self, ranges: Ints) -> Found:
         """Return what is found of many; ``row0, row1, col0, col1`` of cells, a column each."""
-        found = np.empty((6, ranges.shape[1]))
-        self._walk(np.ascontiguousarray(ranges, np.int64), found)
+        ranges = np.ascontiguousarray(ranges, np.int64)
+        found, n = np.empty((6, ranges.shape[1])), ranges.shape[1]
+        alike = self._alike(ranges) if n >= _MANY else self._ready[2]
+        n_threads = min(n_workers(), 1 + n // _MANY)
+        ends = np.linspace(0, n, 4 * n_threads + 1).astype(np.int64) if n_threads > 1 else [0, n]
+
+        def walk(part: tuple[int, int]) -> None:
+            self._walk(ranges[:, slice(*part)], found[:, slice(*part)], alike)
+
+        if n_threads == 1:
+            walk((0, n))
+            return Found(*found)
+        with ThreadPoolExecutor(n_threads) as threads:
+            list(threads.map(walk, pairwise(ends)))
         return Found(*found)
 
     def rectangle(self, row0: int, row1: int, col0: int, col1: int) -> Found:
         """Return the same of one, as Python's numbers."""
         found = np.empty((6, 1))
-        self._walk(np.array([[row0], [row1], [col0], [col1]], np.int64), found)
+        ranges = np.array([[row0], [row1], [col0], [col1]], np.int64)
+        self._walk(ranges, found, self._ready[2])
         return Found(*found[:, 0].tolist())
 
-    def blocks(self, side: int) -> Iterator[tuple[Ints, Found]]:
-        """Yield cells of all blocks of a side, row by row, and what is found of them, in chunks."""
-        n_rows, n_cols = self.letters.n_rows, self.letters.n_cols
-        across, up = -(-n_cols // side), -(-n_rows // side)
-        for begin in range(0, across * up, _CHUNK):
-            number = np.arange(begin, min(begin + _CHUNK, across * up))
-            row, col = number // across * side, number % across * side
-            last = np.minimum(row + side, n_rows) - 1, np.minimum(col + side, n_cols) - 1
-            ranges = np.stack([row, last[0], col, last[1]])
-            yield ranges, self.rectangles(ranges)
-
-    def _walk(self, ranges: Ints, found: Floats) -> None:
-        walk, given = self._ready
-        walk(*given, ranges, found)
+    def _walk(self, ranges: Ints, found: Floats, alike: Alike) -> None:
+        walk, given, _ = self._ready
+        walk(*given, *alike, ranges, found)
 
     @cached_property
-    def _ready(self) -> tuple[Any, tuple[Any, ...]]:
-        """The kernel and all that it takes beside queries."""
+    def _ready(self) -> tuple[Any, tuple[Any, ...], Alike]:
+        """The kernel, all that it takes beside queries, and what queries share: nothing."""
         from dpregions.mechanisms.footprint.border_kernel import walk
 
-        return walk, (self.parts.nodes, self.parts.depth, *self.letters, *self.shares)
+        given = self.parts.nodes, self.parts.depth, *self.letters, *self.shares
+        return walk, given, Alike.none()
+
+    @cached_property
+    def _known_alike(self) -> dict[tuple[int, int], Alike]:
+        """What queries of the height and width asked for last share."""
+        return {}
+
+    def _alike(self, ranges: Ints) -> Alike:
+        """Return what many rectangles share that are of one size, but cut at the grid."""
+        row0, row1, col0, col1 = ranges
+        size = int((row1 - row0).max()) + 1, int((col1 - col0).max()) + 1
+        last = self.letters.n_rows - 1, self.letters.n_cols - 1
+        same = (row1 == np.minimum(row0 + size[0] - 1, last[0])).all()
+        if min(size) < 1 or not (same and (col1 == np.minimum(col0 + size[1] - 1, last[1])).all()):
+            return self._ready[2]
+        known = self._known_alike
+        if size not in known:
+            known.clear()
+            known[size] = Alike.of(self.parts, self.letters, self.shares.few, *size)
+        return known[size]
 
 
 def border_of(

@@ -13,7 +13,7 @@ OUTSIDE, INSIDE, CUT = 0, 1, 2
 FINENESS = 16
 """Cells along each side of the box that bodies of large footprints are drawn in."""
 _LINES = 2 * FINENESS + 2
-_SAMPLED = 4
+SAMPLED = 4
 """Cells along each side of a large corner at which the chance is looked up."""
 
 
@@ -119,10 +119,21 @@ def _mass(node, k, dense, even, weight, density, summed, r0, r1, c0, c1):
 
 
 @njit(cache=True, nogil=True)
+def sampled(first, n, i, m):
+    """Return the i-th of m places that stand for n."""
+    return first + (2 * i + 1) * n // (2 * m)
+
+
+@njit(cache=True, nogil=True)
 def _missing(
-    letter, tables, dense, even, density, expected, across, few, r0, r1, c0, c1, q0, q1, q2, q3
-):
-    """Return how much of what is expected at a corner's places misses the query all the same."""
+    letter, tables, dense, even, density, expected, across, few, chances, known, step, misses, at,
+    r0, r1, c0, c1, q0, q1, q2, q3,
+):  # fmt: skip
+    """Return how much of what is expected at a corner's places misses the query all the same.
+
+    Of queries alike, ``chances[known - row * step - col]`` is the chance of a place, -1 for known:
+    it has to be found; and ``misses[at]`` is the sum over sampled places, likewise.
+    """
     n_r, n_c, missed = r1 - r0 + 1, c1 - c0 + 1, 0.0
     up, left = (letter.height - 1) // 2, (letter.width - 1) // 2
     if not dense or n_r * n_c <= few:
@@ -136,14 +147,25 @@ def _missing(
                     y, x, w = r + up, c + left, density
                     mass = (w[y + 1, x + 1] - w[y + 1, x]) - (w[y, x + 1] - w[y, x])
                     mass *= letter.weight
-                missed += mass * (1 - chance_of(letter, tables, r, c, q0, q1, q2, q3))
+                if known >= 0:
+                    chance = chances[known - r * step - c]
+                else:
+                    chance = chance_of(letter, tables, r, c, q0, q1, q2, q3)
+                missed += mass * (1 - chance)
         return missed
-    m_r, m_c = min(n_r, _SAMPLED), min(n_c, _SAMPLED)
-    for i in range(m_r):
-        r = r0 + (2 * i + 1) * n_r // (2 * m_r)
-        for j in range(m_c):
-            c = c0 + (2 * j + 1) * n_c // (2 * m_c)
-            missed += 1 - chance_of(letter, tables, r, c, q0, q1, q2, q3)
+    m_r, m_c = min(n_r, SAMPLED), min(n_c, SAMPLED)
+    if at >= 0:
+        missed = misses[at]
+    else:
+        for i in range(m_r):
+            r = sampled(r0, n_r, i, m_r)
+            for j in range(m_c):
+                c = sampled(c0, n_c, j, m_c)
+                if known >= 0:
+                    chance = chances[known - r * step - c]
+                else:
+                    chance = chance_of(letter, tables, r, c, q0, q1, q2, q3)
+                missed += 1 - chance
     missed *= letter.weight / (m_r * m_c)
     if even:
         return missed * (n_r * n_c)
@@ -152,7 +174,7 @@ def _missing(
 
 
 @njit(cache=True, nogil=True)
-def _partly(extent, first, last, above):
+def partly(extent, first, last, above):
     """Return the places along an axis where a footprint lies partly in a range, below or above."""
     if last - first + 1 < extent:  # nowhere wholly: all in one
         return (0, -1) if above else (first - extent + 1, last)
@@ -162,7 +184,7 @@ def _partly(extent, first, last, above):
 @njit(cache=True, nogil=True)
 def _within(
     node, even, n_rows, n_cols, letters, tables, groups, members, dense, expected, summed, density,
-    few, q0, q1, q2, q3,
+    few, tall, wide, chances, starts, misses, miss_starts, miss_sides, q0, q1, q2, q3,
 ):  # fmt: skip
     """Return what is expected of a leaf that touches the query, and of all of it.
 
@@ -170,6 +192,8 @@ def _within(
     it meets it: only at the query's corners is it a matter of chance.
     """
     touching = whole = 0.0
+    alike = q1 - q0 + 1 == tall and q3 - q2 + 1 == wide  # else it is cut at the grid
+    kept = alike and miss_sides[node.group] == node.side
     for m in range(groups[node.group].begin, groups[node.group].end):
         k = members[m]
         letter = letters[k]
@@ -195,26 +219,71 @@ def _within(
         touching += mass
         if (r0 >= q0 and r1 + h - 1 <= q1) or (c0 >= q2 and c1 + w - 1 <= q3):
             continue
+        first = known = -1
+        if alike:
+            known = starts[k] + (q0 + tall - 1) * (w + wide - 1) + q2 + wide - 1
+        if kept and a1 - a0 + 1 == node.side and b1 - b0 + 1 == node.side:
+            along = q2 - b0 + wide - 1
+            first = miss_starts[m] + 4 * ((q0 - a0 + tall - 1) * (node.side + w + wide - 2) + along)
         for above in (False, True):
-            d0, d1 = _partly(h, q0, q1, above)
+            d0, d1 = partly(h, q0, q1, above)
             d0, d1 = max(d0, r0), min(d1, r1)
             if d1 < d0:
                 continue
             for right in (False, True):
-                e0, e1 = _partly(w, q2, q3, right)
+                e0, e1 = partly(w, q2, q3, right)
                 e0, e1 = max(e0, c0), min(e1, c1)
                 if e1 >= e0:
+                    at = -1 if first < 0 else first + 2 * above + right
                     touching -= _missing(
                         letter, tables, dense, even, density, expected, across, few,
+                        chances, known, w + wide - 1, misses, at,
                         d0, d1, e0, e1, q0, q1, q2, q3,
                     )  # fmt: skip
     return touching, whole
 
 
 @njit(cache=True, nogil=True)
+def _share_by_cells(node, group, mixed, start, tall, wide, density, q0, q2):
+    """Return the share of a small leaf's regions that touch one of queries alike.
+
+    All sizes of its group fit about all of its cells, and `mixed` has the group's chances.
+    """
+    high, across = group.highest + tall - 1, group.widest + wide - 1
+    y0 = q0 + tall - 1 + (group.highest - 1) // 2
+    x0 = q2 + wide - 1 + (group.widest - 1) // 2
+    touching, w = 0.0, density
+    for y in range(max(node.row, y0 - high + 1), min(node.row + node.side - 1, y0) + 1):
+        for x in range(max(node.col, x0 - across + 1), min(node.col + node.side - 1, x0) + 1):
+            chance = mixed[start + (y0 - y) * across + x0 - x]
+            if node.side == 1:
+                return chance
+            touching += chance * ((w[y + 1, x + 1] - w[y + 1, x]) - (w[y, x + 1] - w[y, x]))
+    if node.side == 1:
+        return 0.0
+    y0, y1, x0, x1 = node.row, node.row + node.side, node.col, node.col + node.side
+    return touching / ((w[y1, x1] - w[y1, x0]) - (w[y0, x1] - w[y0, x0]))
+
+
+@njit(cache=True, nogil=True)
+def _is_small(node, group, n_rows, n_cols, density, least, weight):
+    """Whether all sizes of a group fit about all cells of a leaf, and it has some density."""
+    if (
+        node.row < (group.highest - 1) // 2
+        or node.col < (group.widest - 1) // 2
+        or node.row + node.side + group.highest // 2 > n_rows
+        or node.col + node.side + group.widest // 2 > n_cols
+    ):
+        return False
+    y0, y1, x0, x1, w = node.row, node.row + node.side, node.col, node.col + node.side, density
+    return node.side == 1 or weight * ((w[y1, x1] - w[y1, x0]) - (w[y0, x1] - w[y0, x0])) > least
+
+
+@njit(cache=True, nogil=True)
 def share_of(
     node, n_rows, n_cols, letters, tables, groups, members, dense, expected, summed, density, few,
-    least, q0, q1, q2, q3,
+    least, tall, wide, chances, starts, misses, miss_starts, miss_sides,
+    mixed, mixed_starts, mixed_weights, q0, q1, q2, q3,
 ):  # fmt: skip
     """Return the expected share of a leaf's regions that touch the query."""
     group = groups[node.group]
@@ -225,15 +294,22 @@ def share_of(
         if not meets_rows or col > q3 or col + letter.width <= q2:
             return 0.0
         return chance_of(letter, tables, row, col, q0, q1, q2, q3)
+    start = mixed_starts[node.group] if q1 - q0 + 1 == tall and q3 - q2 + 1 == wide else -1
+    if start >= 0 and node.side * node.side <= few:
+        weight = mixed_weights[node.group]
+        if _is_small(node, group, n_rows, n_cols, density, least, weight):
+            return _share_by_cells(node, group, mixed, start, tall, wide, density, q0, q2)
     even = dense and node.side == 1  # letters at one cell share its density
     touching, whole = _within(
         node, even, n_rows, n_cols, letters, tables, groups, members, dense, expected, summed,
-        density, few, q0, q1, q2, q3,
+        density, few, tall, wide, chances, starts, misses, miss_starts, miss_sides,
+        q0, q1, q2, q3,
     )  # fmt: skip
     if dense and not even and whole <= least:
         touching, whole = _within(
             node, True, n_rows, n_cols, letters, tables, groups, members, dense, expected, summed,
-            density, few, q0, q1, q2, q3,
+            density, few, tall, wide, chances, starts, misses, miss_starts, miss_sides,
+            q0, q1, q2, q3,
         )  # fmt: skip
     return touching / whole if whole > 0 else 0.0
 
@@ -263,13 +339,15 @@ def meets(node, group, n_rows, n_cols, q0, q1, q2, q3):
 @njit(cache=True, nogil=True)
 def walk(
     nodes, depth, n_rows, n_cols, letters, tables, groups, members, dense, expected, summed,
-    density, few, least, ranges, found,
+    density, few, least, tall, wide, chances, starts, misses, miss_starts, miss_sides,
+    mixed, mixed_starts, mixed_weights, ranges, found,
 ):  # fmt: skip
     """Fill `found` for each column of ranges: estimate, variance, and sums of p(1-p) over leaves.
 
     These are p(1-p) times held and held squared of leaves with detail below, then of the others.
     The variance goes up the tree: `slope` is how the query's answer moves with a node's fit, `rest`
-    what its children's errors add beside.
+    what its children's errors add beside. `tall` and what follows is what queries alike share,
+    as `alike.Alike` has it.
     """
     above, child = np.empty(depth, np.int64), np.empty(depth, np.int64)
     sums = np.empty((depth, 3))
@@ -292,7 +370,9 @@ def walk(
             if how == CUT:
                 slope = share_of(
                     node, n_rows, n_cols, letters, tables, groups, members, dense, expected, summed,
-                    density, few, least, q0, q1, q2, q3,
+                    density, few, least,
+                    tall, wide, chances, starts, misses, miss_starts, miss_sides,
+                    mixed, mixed_starts, mixed_weights, q0, q1, q2, q3,
                 )  # fmt: skip
                 either = max(slope * (1 - slope), 0.0) * node.held
                 first = 2 if node.detail else 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -172,3 +173,16 @@ def test_intervals_grow_with_confidence_and_hold_the_count():
         assert ((low <= count) & (count <= high) & (low >= 0)).all()
         assert (high - low >= width - 1e-9).all()
         width = high - low
+
+
+@KEYS
+def test_tables_of_cells_have_the_estimates_of_single_cells_and_make_no_others(release):
+    asked = study_again(release)
+    found = asked.cell_arrays()["estimate"]
+    assert "_estimates" not in vars(asked.outcome)
+    np.testing.assert_allclose(found, asked.signed[::2, ::2], rtol=1e-9, atol=1e-9)
+
+
+def study_again(release):
+    """The same release, of which nothing was asked yet."""
+    return replace(release, outcome=replace(release.outcome))

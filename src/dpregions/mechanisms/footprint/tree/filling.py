@@ -46,7 +46,7 @@ def density_of(leaves: Leaves, held: Floats, tuning: Tuning = TUNING) -> Floats:
     from dpregions.mechanisms.footprint.tree import kernel
 
     shape = leaves.ladder.n_rows, leaves.ladder.n_cols
-    flat, found = np.zeros((2, *shape))
+    flat, found = np.zeros(shape), np.zeros(shape)  # not one array of both: `found` outlives
     blocks = np.unique(leaves.block)
     parts = [np.flatnonzero(leaves.block == block) for block in blocks]
     for block, here in zip(blocks, parts, strict=True):
