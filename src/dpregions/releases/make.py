@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.crs import unit_label
-from dpregions.engines.local import count
+from dpregions.engines.choice import tally_of
 from dpregions.errors import (
     Argument,
     InputError,
@@ -26,7 +26,7 @@ from dpregions.errors import (
     SettingWarning,
 )
 from dpregions.geometry.domain import check_domain
-from dpregions.intake.regions import read_outlines, read_unit
+from dpregions.intake.regions import read_unit
 from dpregions.mechanisms.known import chosen
 from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.noise import MeteredNoise, SystemNoise
@@ -65,7 +65,8 @@ def release(
     Parameters
     ----------
     regions
-        One region a user: GeoDataFrame, GeoSeries, geometries, WKB, or an Arrow stream.
+        One region a user: GeoDataFrame, GeoSeries, geometries, WKB, an Arrow stream, or a Spark
+        DataFrame of ids and WKB, which is counted on Spark.
     grid : Grid or Partition
         The public area and cells, chosen without looking at the data.
     epsilon : number
@@ -236,8 +237,7 @@ class Terms:
 def _make(noise: NoiseSource, regions: Any, ids: Any, unit: Unit, terms: Terms) -> Release:
     """Count regions, add noise, fit: the one place where the secret meets the noise."""
     grid, prepared = terms.grid, terms.prepared
-    batches = read_outlines(regions, grid, terms.bound, user_id=ids, crs=terms.crs)
-    tally = count(batches, prepared.tally)
+    tally = tally_of(regions, grid, terms.bound, prepared.tally, user_id=ids, crs=terms.crs)
     outcome = prepared.publish(tally, MeteredNoise(noise, terms.budget))
     return Release(
         grid=grid,

@@ -44,10 +44,15 @@ class BasesTally:
             [tally.marks(base.outlines(outlines)) for base, tally in both], axis=1
         )
 
-    def add_marks(self, marks: Ints) -> None:
-        """Count regions by their buckets."""
+    @property
+    def n_marks(self) -> int:
+        """How many marks a region has: one on each grid."""
+        return len(self.tallies)
+
+    def add_marks(self, marks: Ints, times: Ints | None = None) -> None:
+        """Count regions by their buckets, each so many times."""
         for i, tally in enumerate(self.tallies):
-            tally.add_marks(marks[:, i : i + 1])
+            tally.add_marks(marks[:, i : i + 1], times)
 
     def __iadd__(self, other: BasesTally) -> Self:
         """Add the tally of other users."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Numbered = tuple["Ints", "Ints"]
 """Buckets in order, and how many regions are in each."""
 
+_NOTHING = np.empty(0, np.int64), np.empty(0, np.int64)
 _MANY = 1 << 23
 """Buckets that a tally is taken to hold at most, where there are more."""
 
@@ -45,10 +46,15 @@ class FootprintTally:
         """Return the bucket of each region, -1 for none: all that a tally keeps of one."""
         return self._buckets.of_outlines(outlines)[:, None]
 
-    def add_marks(self, marks: Ints) -> None:
-        """Count regions by their buckets."""
-        numbers = marks[marks >= 0]  # there is one column
-        if len(self._buckets) <= 4 * len(numbers):  # then counting all is quicker than sorting
+    n_marks = 1
+
+    def add_marks(self, marks: Ints, times: Ints | None = None) -> None:
+        """Count regions by their buckets, each so many times."""
+        there = marks[:, 0] >= 0
+        numbers = marks[there, 0]
+        if times is not None:
+            self._hold(_merged((numbers, times[there]), _NOTHING))
+        elif len(self._buckets) <= 4 * len(numbers):  # then counting all is quicker than sorting
             n = np.bincount(numbers)
             used = np.flatnonzero(n)
             self._hold((used, n[used]))
@@ -88,11 +94,10 @@ class FootprintTally:
 
     def keyed(self, ladder: Ladder) -> Numbered:
         """Return keys in order, and how many regions have each."""
-        empty = np.empty(0, np.int64)
-        number, n = reduce(_merged, self._parts, (empty, empty))
+        number, n = reduce(_merged, self._parts, _NOTHING)
         if isinstance(self._buckets, type(ladder)):
             return number, n
-        return _merged((ladder.keys(*self._buckets.points(number)), n), (empty, empty))
+        return _merged((ladder.keys(*self._buckets.points(number)), n), _NOTHING)
 
     def _hold(self, part: Numbered) -> None:
         """Keep a part, merged with those before it that are not twice as long.
