@@ -13,6 +13,7 @@ import pickle
 import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -20,9 +21,16 @@ import numpy as np
 from dpregions._version import __version__
 from dpregions.crs import match_crs, one_crs, read_crs
 from dpregions.engines.spark_worker import Job, contributed, summed
-from dpregions.errors import Argument, DPRegionsError, InputError, InputTypeError, SourceError
+from dpregions.errors import (
+    Argument,
+    DPRegionsError,
+    InputError,
+    InputTypeError,
+    MissingExtraError,
+    SourceError,
+)
 from dpregions.intake.arrow import geometry_field
-from dpregions.intake.ids import IdColumns, id_names, refuse_kind
+from dpregions.intake.ids import IdColumns, id_names, one_column, refuse_kind
 from dpregions.intake.users import exact_ids
 
 if TYPE_CHECKING:
@@ -37,6 +45,8 @@ PACKAGES = ("numpy", "pyarrow", "pyproj", "shapely", "numba")
 """Beside this one, packages that workers need in the versions that this process has."""
 _LOOKED_AT = 16
 """Tasks in which workers are looked at, at most."""
+_LOOKED_AT_ALREADY: set[str] = set()
+"""Applications of Spark whose workers were looked at."""
 
 
 def count(
@@ -59,7 +69,7 @@ def count(
     tally : callable
         Makes an empty tally.
     """
-    whole = tally()
+    whole: Any = tally()
     if not hasattr(whole, "add_marks") and not hasattr(whole, "add_entries"):
         raise InputTypeError(
             f"{type(whole).__name__} cannot be counted on Spark: it has neither marks nor entries, "
@@ -188,7 +198,11 @@ def use_own_python(session: Any) -> None:
 def check_workers(session: Any) -> None:
     """Refuse workers that lack a package, or have another version of one, with a clear message."""
     context = getattr(session, "_sc", None)
-    n = 4 if context is None else min(context.defaultParallelism, _LOOKED_AT)
+    n, name = 4, None
+    if context is not None:
+        n, name = min(context.defaultParallelism, _LOOKED_AT), context.applicationId
+    if name in _LOOKED_AT_ALREADY:
+        return
     names = PACKAGES
 
     def look(batches: Iterator[Any]) -> Iterator[Any]:
@@ -222,6 +236,8 @@ def check_workers(session: Any) -> None:
             f"Spark's workers have {other[0]}, but this process has {ours}: install the same "
             f"there, or the counts could differ. PYSPARK_PYTHON names the Python of workers"
         )
+    if name is not None:
+        _LOOKED_AT_ALREADY.add(name)
 
 
 def _versions_here() -> list[str]:
@@ -251,8 +267,8 @@ def session_at(master: str) -> Any:
     """Return a Spark session at a master's URL; refuse where there is no Spark, Java or master."""
     try:
         from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise MissingExtraError("Spark needs pyspark", "spark") from error
+    except ImportError:
+        raise MissingExtraError("pyspark", "spark") from None
     if master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("dpregions")
@@ -266,3 +282,52 @@ def session_at(master: str) -> Any:
         f" gives no Spark session ({kind}): Java 17 or later must be on the path, and the address "
         f"one that Spark knows (local[2], spark://host:7077, yarn)",
     )
+
+
+def open_parquet(
+    session: Any, source: str, ids: list[str], geometry: str | None, stated: Any
+) -> tuple[Any, Any]:
+    """Return the regions of Parquet files as a Spark DataFrame, and their CRS.
+
+    Parameters
+    ----------
+    session : pyspark.sql.SparkSession
+    source : str
+        A file, a folder of files or any address that Spark reads.
+    ids : list of str
+        The columns that make an id.
+    geometry : str or None
+        The column of WKB; None: the one that a file here marks, or the only one.
+    stated : CRS or None
+        Of files that carry none, or that are not here: Spark does not read the metadata.
+    """
+    import pyarrow.parquet as pq
+
+    carried, path = None, Path(source)
+    if path.is_file():
+        try:
+            schema = pq.read_schema(path)
+        except Exception:
+            schema = None
+        if schema is None:
+            raise InputError(f"{path} is cut short, damaged or not Parquet", argument="source")
+        geometry, carried = geometry_field(schema, geometry)
+    try:
+        frame = session.read.parquet(source)
+        names = list(frame.columns)
+    except Exception as error:
+        kind = type(error).__name__
+    else:
+        kind = ""
+    if kind:
+        raise InputError(
+            f"Spark cannot read the source as Parquet ({kind}): it takes files, folders and "
+            f"addresses of Parquet alone",
+            argument="source",
+        )
+    for name in ids:
+        one_column(name, names, "user_id")
+    if geometry is not None:
+        one_column(geometry, names, "geometry")
+        frame = frame.withColumnRenamed(geometry, "geometry").select(*ids, "geometry")
+    return frame, one_crs(carried, stated, "the regions")

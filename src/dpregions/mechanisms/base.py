@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -76,8 +76,22 @@ class SparseTally(Tally, Protocol):
         """Add entries of other users."""
 
 
+class Cost(NamedTuple):
+    """What a release takes at most, from public values alone."""
+
+    draws: int
+    """Of noise."""
+    memory: int
+    """Bytes, from counting to its saved file; what is held of users comes on top."""
+    file: int
+    """Bytes of the release file, about."""
+
+
 class Prepared(Protocol):
-    """A mechanism with everything settled that public values decide."""
+    """A mechanism with everything settled that public values decide.
+
+    One that has `cost` tells what a release takes before anything is spent.
+    """
 
     @property
     def sensitivity(self) -> int:

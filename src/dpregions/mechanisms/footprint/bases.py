@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from dpregions.errors import PrivacyError
+from dpregions.mechanisms.base import Cost
 
 if TYPE_CHECKING:
     from dpregions.arrays import Ints
@@ -82,6 +83,15 @@ class PreparedBases:
     def sensitivity(self) -> int:
         """Of every measurement: 2 under replace-one."""
         return self.prepared[0].sensitivity
+
+    def cost(self) -> Cost:
+        """Return what a release takes: one grid is measured, and all are tallied."""
+        each = [one.cost() for one in self.prepared]
+        return Cost(
+            max(cost.draws for cost in each),
+            sum(cost.memory for cost in each),
+            max(cost.file for cost in each),
+        )
 
     def tally(self) -> BasesTally:
         """Return an empty tally on every grid."""
