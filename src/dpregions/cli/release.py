@@ -209,10 +209,10 @@ def _on_spark(source: str, asked: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
 
 def _print_cost(area: Domain, terms: dict[str, Any], as_json: bool) -> None:
     """Print what a release takes at most, from public values; rows are not known beforehand."""
-    from dpregions.memory import gibibytes
     from dpregions.releases import make
 
-    cost = make.Terms(grid=area, **terms).prepared.cost()  # type: ignore[attr-defined]
+    prepared: Any = make.Terms(grid=area, **terms).prepared
+    cost = prepared.cost()
     seconds = START_SECONDS + cost.draws * DRAW_SECONDS
     if as_json:
         facts = {**cost._asdict(), "seconds": seconds, "seconds_per_million": MILLION_SECONDS}
@@ -221,7 +221,7 @@ def _print_cost(area: Domain, terms: dict[str, Any], as_json: bool) -> None:
     typer.echo(
         f"This release takes at most about\n"
         f"  {cost.draws:,} draws of noise\n"
-        f"  {gibibytes(cost.memory)} of memory, and 50 bytes for each user while they are counted\n"
+        f"  {cost.memory / 1e6:,.0f} MB of memory, and 50 bytes for each user while they are counted\n"
         f"  {cost.file / 1e6:,.1f} MB for its file\n"
         f"  {seconds:,.0f} s, and {MILLION_SECONDS:g} s for each million regions in GeoParquet, on "
         f"one core\n"

@@ -1,6 +1,6 @@
 """Counting on Spark: one pass of Python over the rows, the rest is Spark SQL's.
 
-Workers turn rows into contributions (`spark_worker`); of each user's, Spark keeps the one with the
+Workers turn rows into contributions (`worker`); of each user's, Spark keeps the one with the
 smallest key, and counts what is left. Only sparse counts reach this process, where noise is drawn
 once. Every step is a function of its rows, so that a task that is retried, or run twice at once,
 counts once. Spark's own messages, which may quote a record, are never passed on.
@@ -20,7 +20,7 @@ import numpy as np
 
 from dpregions._version import __version__
 from dpregions.crs import match_crs, one_crs, read_crs
-from dpregions.engines.spark_worker import Job, contributed, summed
+from dpregions.engines.worker import Job, contributed, summed
 from dpregions.errors import (
     Argument,
     DPRegionsError,
@@ -164,9 +164,9 @@ def _shipped(work: str, job: Job) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         import pickle
 
-        from dpregions.engines import spark_worker
+        from dpregions.engines import worker
 
-        return getattr(spark_worker, work)(pickle.loads(data), batches)
+        return getattr(worker, work)(pickle.loads(data), batches)
 
     return run
 

@@ -1,8 +1,8 @@
-"""What Spark's Python workers run: Arrow batches of regions -> contributions, or sums of them.
+"""What the workers of another engine run: Arrow batches of regions -> contributions, or sums.
 
 Nothing here draws noise, and nothing decides: a job comes from the driver with the grid, the bound
 and an empty tally, catalogue and all, so that no worker makes its own. What fails is reported by
-its type alone, as Spark writes messages to its logs.
+its type alone, as engines write messages to their logs.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from dpregions.geometry.outlines import Outlines
 from dpregions.intake.arrow import plain_column
+from dpregions.intake.geometries import bytes_and_offsets
 from dpregions.intake.regions import outlines_of
 from dpregions.intake.users import exact_ids
 from dpregions.unforeseen import READING, foreseen
@@ -48,7 +49,8 @@ class Job:
 def contributed(job: Job, batches: Iterator[Any]) -> Iterator[Any]:
     """Yield, for rows that contribute: their ids, a key that orders a user's rows, and marks.
 
-    Marks are those of the tally, or the outline itself where it has none.
+    Columns are named c0, c1 and so on. Marks are those of the tally, or the outline itself, as
+    bytes, where it has none.
     """
     for batch in batches:
         yield foreseen(partial(_contributed, job, batch), READING)
@@ -101,8 +103,6 @@ _AT_ONCE = 1 << 16
 
 def _add(tally: Any, column: Any) -> None:
     column = plain_column(column)
-    from dpregions.intake.geometries import bytes_and_offsets
-
     octets, offsets = bytes_and_offsets(column)
     xy = np.frombuffer(octets[offsets[0] : offsets[-1]].tobytes(), np.int64).reshape(-1, 2)
     tally.add(Outlines(xy, (offsets - offsets[0]) // 16))
