@@ -19,7 +19,7 @@ $(STAMP): pyproject.toml
 	  else echo "Python's venv module is missing: install it (Debian: apt-get install python3-venv)"; exit 1; fi; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[plot,raster,db]" --group dev
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[plot,raster,db,spark]" --group dev
 	@touch $@
 
 setup: $(STAMP)  ## make .venv and install dpregions with everything for development
@@ -27,7 +27,7 @@ setup: $(STAMP)  ## make .venv and install dpregions with everything for develop
 # PostgreSQL is for tests alone: they start a server of their own and stop it. So the package is
 # told to start none, unless it was there before and its owner has decided.
 CLUSTERS := /etc/postgresql-common/createcluster.conf
-system:  ## PostgreSQL with PostGIS for the tests, installed where root may
+system:  ## PostgreSQL with PostGIS, and Java for Spark, for the tests: installed where root may
 	@ls /usr/share/postgresql/*/extension/postgis.control >/dev/null 2>&1 || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "installing PostgreSQL with PostGIS for the tests"; \
@@ -40,6 +40,16 @@ system:  ## PostgreSQL with PostGIS for the tests, installed where root may
 	      || echo "PostgreSQL with PostGIS could not be installed: its tests are skipped. To see why:" \
 	              "apt-get update && apt-get install postgresql postgresql-postgis"; \
 	  else echo "tests of PostGIS are skipped: as root, apt-get install postgresql postgresql-postgis"; fi; }
+	@command -v java >/dev/null 2>&1 || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing Java for the tests of Spark"; \
+	    { apt-get update -qq \
+	      && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+	           default-jre-headless; \
+	    } >/dev/null 2>&1 \
+	      || echo "Java could not be installed: tests of Spark are skipped. To see why:" \
+	              "apt-get update && apt-get install default-jre-headless"; \
+	  else echo "tests of Spark are skipped: as root, apt-get install default-jre-headless"; fi; }
 
 demo: $(STAMP)  ## a synthetic city, its exact histogram, a few queries, a picture
 	$(BIN)/dpregions demo --out demo_output

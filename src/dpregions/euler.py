@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from dpregions.engines.local import count
+from dpregions.engines.choice import tally_of
 from dpregions.errors import InputError, InputTypeError
 from dpregions.geometry.domain import check_domain
 from dpregions.geometry.outlines import Bound
-from dpregions.intake.regions import read_outlines
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -94,9 +93,9 @@ class EulerHistogram:
         Bound.check_oversize(oversize)
         bound = None if max_diameter is None else grid.bound(max_diameter, oversize)
 
-        batches = read_outlines(regions, grid, bound, user_id=user_id, crs=crs)
+        counted = tally_of(regions, grid, bound, grid.counter, user_id=user_id, crs=crs)
         made = cls.__new__(cls)
-        made._hold(grid, count(batches, grid.counter).histogram())
+        made._hold(grid, counted.histogram())
         return made
 
     def _hold(self, grid: Domain, counts: NDArray[np.int64]) -> None:

@@ -22,6 +22,9 @@ PAPER = 90
 COMPONENT, BUCKET = 60, 250
 """Bytes per component and per bucket of a release by footprints, from counting to its file."""
 
+FILE = 30
+"""Bytes per component, per bucket or per part of a tree in a release file, at most."""
+
 PART = 400
 """Bytes per part of an adaptive tree, from its measurement to its file."""
 

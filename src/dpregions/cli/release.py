@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import shlex
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpregions.atomic_files import try_out
-from dpregions.choices import Method, Neighbours, Oversize
+from dpregions.choices import Engine, Method, Neighbours, Oversize
 from dpregions.cli import options
 from dpregions.errors import InputError, LedgerError, LedgerUnavailableError
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from dpregions.geometry.domain import Domain
     from dpregions.privacy.ledger import Ledger
     from dpregions.releases.published import Release
+
+START_SECONDS, DRAW_SECONDS, MILLION_SECONDS = 4.0, 8e-6, 1.0
+"""Of one core: a first release, a draw of noise, and reading and counting a million regions."""
 
 
 def release(
@@ -69,6 +73,16 @@ def release(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the output if it is there.")
     ] = False,
+    engine: Annotated[
+        Engine, typer.Option(help="Where regions are counted: on this machine, or on Spark.")
+    ] = "local",
+    master: Annotated[
+        str | None, typer.Option(help="Spark's master: local[2], spark://host:7077, yarn.")
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Say what the release would take, and do nothing."),
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Publish regions once, under differential privacy.
@@ -76,7 +90,8 @@ def release(
     Choose the area, --max-diameter and --epsilon without looking at the data.
     With --ledger and --dataset, epsilon is debited before noise is drawn, and
     over budget is refused. A release that cannot be saved to --output after
-    that is saved under another name, and the exit code is 1.
+    that is saved under another name, and the exit code is 1. --dry-run opens
+    no source and spends nothing.
 
     Example: dpregions release regions.parquet -o city.parquet --epsilon 1
     --max-diameter 2km --around 9.0,48.5 --side 20km --cell 1km
@@ -108,6 +123,14 @@ def release(
     _refuse_output(output, inputs, overwrite)
     if (ledger is None) != (dataset is None):
         raise InputError("--ledger and --dataset go together: give both, or neither")
+    if (engine == "spark") != (master is not None):
+        raise InputError("--engine spark and --master go together: give both, or neither")
+    if dry_run:
+        with options.notes():
+            _print_cost(area, terms, as_json)
+        return
+    if master is not None:
+        asked["master"] = master
     try:
         with options.notes():
             made, path, checksum = _publish(
@@ -150,12 +173,61 @@ def _publish(
         def progress(done: float) -> None:
             stage(f"reading, {done:.0%}" if done < 1 else "counting, noise and fit")
 
+        if "master" in asked:
+            stage("starting Spark")
+            with _on_spark(source, asked) as (regions, crs):
+                stage("counting on Spark, noise and fit")
+                made = make.release(regions, area, **terms, **paid, crs=crs)
+            stage("saving")
+            return made, *save(made)
         with open_regions(source, progress=progress, **asked) as regions:
             if regions.note is not None:
                 options.say(options.in_options(regions.note))
             made = make.release(regions, area, **terms, **paid)
         stage("saving")
         return made, *save(made)
+
+
+@contextmanager
+def _on_spark(source: str, asked: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """Open Parquet on Spark for as long as it is counted: a DataFrame, and its CRS."""
+    from dpregions.crs import read_crs
+    from dpregions.engines.spark import open_parquet, session_at
+    from dpregions.intake.units import id_columns
+
+    for name in ("sql", "layer", "lon", "lat"):
+        if asked[name] is not None:
+            raise InputError(f"--{name} has no use on Spark, which reads Parquet: leave it out")
+    ids = id_columns(asked["user_id"], asked["unit"])
+    stated = None if asked["crs"] is None else read_crs(asked["crs"])
+    session = session_at(asked["master"])
+    try:
+        yield open_parquet(session, source, ids, asked["geometry"], stated)
+    finally:
+        session.stop()
+
+
+def _print_cost(area: Domain, terms: dict[str, Any], as_json: bool) -> None:
+    """Print what a release takes at most, from public values; rows are not known beforehand."""
+    from dpregions.releases import make
+
+    prepared: Any = make.Terms(grid=area, **terms).prepared
+    cost = prepared.cost()
+    seconds = START_SECONDS + cost.draws * DRAW_SECONDS
+    if as_json:
+        facts = {**cost._asdict(), "seconds": seconds, "seconds_per_million": MILLION_SECONDS}
+        typer.echo(json.dumps(facts))
+        return
+    typer.echo(
+        f"This release takes at most about\n"
+        f"  {cost.draws:,} draws of noise\n"
+        f"  {cost.memory / 1e6:,.0f} MB of memory, and 50 bytes for each user while "
+        f"they are counted\n"
+        f"  {cost.file / 1e6:,.1f} MB for its file\n"
+        f"  {seconds:,.0f} s, and {MILLION_SECONDS:g} s for each million regions in GeoParquet, on "
+        f"one core\n"
+        f"Nothing was read, spent or written."
+    )
 
 
 def _save(output: Path, overwrite: bool, made: Release) -> tuple[Path, str]:

@@ -152,6 +152,15 @@ class SpanCounts:
         made._steps = times * self._steps
         return made
 
+    def entries(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return where differences are not 0, and their values."""
+        index = np.flatnonzero(self._steps)
+        return index, self._steps.ravel()[index]
+
+    def add_entries(self, index: NDArray[np.int64], value: NDArray[np.int64]) -> None:
+        """Add differences of other parts."""
+        np.add.at(self._steps.reshape(-1), index, value)
+
     def histogram(self) -> NDArray[np.int64]:
         """Return the doubled array of what was added."""
         return np.cumsum(self._steps, axis=1)[:, :-1]

@@ -133,6 +133,15 @@ class PartitionCounts:
         made._counts = times * self._counts
         return made
 
+    def entries(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return where counts are not 0, in the order of the walk, and the counts."""
+        index = np.flatnonzero(self._counts)
+        return index, self._counts[index]
+
+    def add_entries(self, index: NDArray[np.int64], value: NDArray[np.int64]) -> None:
+        """Add counts of other parts."""
+        np.add.at(self._counts, index, value)
+
     def histogram(self) -> NDArray[np.int64]:
         """Return the count of each component: faces, then edges, then vertices."""
         counts = np.empty_like(self._counts)

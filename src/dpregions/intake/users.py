@@ -99,3 +99,25 @@ def _read_only(octets: Any) -> Any:
     octets = octets.view()
     octets.flags.writeable = False  # so that the hash is compiled once
     return octets
+
+
+def exact_ids(column: Any) -> tuple[Any, Bools]:
+    """Return ids as an Arrow array of whole numbers or of bytes, and which rows have one.
+
+    For engines that compare ids themselves: equal values are one user, and only these.
+    """
+    import pyarrow as pa
+
+    column = stored(column)
+    kind, there = column.type, ~nulls_of(column)
+    if pa.types.is_null(kind) or kind == pa.binary(0):
+        return pa.array(np.zeros(len(column), np.int64)), np.zeros(len(column), np.bool_)
+    if kind == pa.large_binary():
+        there &= np.diff(bytes_and_offsets(column)[1]) > 0
+        return column.cast(pa.binary()), there
+    if pa.types.is_fixed_size_binary(kind) or pa.types.is_decimal(kind):
+        fixed = pa.binary(kind.byte_width)
+        buffers = [None, column.buffers()[1]]
+        bare = pa.Array.from_buffers(fixed, len(column), buffers, offset=column.offset)
+        return bare.cast(pa.binary()), there
+    return pa.array(_whole(column).view(np.int64)), there

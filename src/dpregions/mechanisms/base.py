@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -55,15 +55,43 @@ class MarkedTally(Tally, Protocol):
     machine to machine. For a tally without marks this machine holds outlines instead.
     """
 
+    @property
+    def n_marks(self) -> int:
+        """How many numbers it keeps of a region."""
+
     def marks(self, outlines: Outlines) -> NDArray[np.int64]:
         """Return what each region adds, one row each; of an empty outline anything."""
 
-    def add_marks(self, marks: NDArray[np.int64]) -> None:
-        """Count regions by their marks: what `add` does with their outlines."""
+    def add_marks(self, marks: NDArray[np.int64], times: NDArray[np.int64] | None = None) -> None:
+        """Count regions by their marks, each so many times: as `add` does with their outlines."""
+
+
+class SparseTally(Tally, Protocol):
+    """A tally that can be taken apart: numbered entries, which machines sum one by one. Secret."""
+
+    def entries(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the numbers of entries that are not 0, and their values."""
+
+    def add_entries(self, index: NDArray[np.int64], value: NDArray[np.int64]) -> None:
+        """Add entries of other users."""
+
+
+class Cost(NamedTuple):
+    """What a release takes at most, from public values alone."""
+
+    draws: int
+    """Of noise."""
+    memory: int
+    """Bytes, from counting to its saved file; what is held of users comes on top."""
+    file: int
+    """Bytes of the release file, about."""
 
 
 class Prepared(Protocol):
-    """A mechanism with everything settled that public values decide."""
+    """A mechanism with everything settled that public values decide.
+
+    One that has `cost` tells what a release takes before anything is spent.
+    """
 
     @property
     def sensitivity(self) -> int:

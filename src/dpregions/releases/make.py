@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.crs import unit_label
-from dpregions.engines.local import count
+from dpregions.engines.choice import tally_of
 from dpregions.errors import (
     Argument,
     InputError,
@@ -26,7 +27,7 @@ from dpregions.errors import (
     SettingWarning,
 )
 from dpregions.geometry.domain import check_domain
-from dpregions.intake.regions import read_outlines, read_unit
+from dpregions.intake.regions import read_unit
 from dpregions.mechanisms.known import chosen
 from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.noise import MeteredNoise, SystemNoise
@@ -65,7 +66,8 @@ def release(
     Parameters
     ----------
     regions
-        One region a user: GeoDataFrame, GeoSeries, geometries, WKB, or an Arrow stream.
+        One region a user: GeoDataFrame, GeoSeries, geometries, WKB, an Arrow stream, or a Spark
+        DataFrame of ids and WKB, which is counted on Spark.
     grid : Grid or Partition
         The public area and cells, chosen without looking at the data.
     epsilon : number
@@ -131,15 +133,52 @@ def release(
         )
     terms.warn_of_odd(stacklevel=2)
     regions, ids, kept = read_unit(regions, user_id, unit)
+    count = partial(_tally, regions, ids, terms)
+    return _paid(count, terms, kept, ledger, dataset)
+
+
+def release_tally(
+    tally: Any,
+    terms: Terms,
+    *,
+    unit: Unit,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    dataset: str | None = None,
+) -> Release:
+    """Publish what another engine counted: the end of `release`, which see.
+
+    Parameters
+    ----------
+    tally : Tally
+        Made by ``terms.prepared.tally()``, with one region for each `unit` in it. Whoever counted
+        answers for that; nothing here can check it.
+    terms : Terms
+        The public parameters.
+    unit : {"user", "record", "trajectory"}
+        What counts once in the tally.
+    ledger, dataset : optional
+        As in `release`.
+    """
+    return _paid(lambda: tally, terms, unit, ledger, dataset)
+
+
+def _paid(
+    count: Callable[[], Any],
+    terms: Terms,
+    unit: Unit,
+    ledger: Ledger | str | os.PathLike[str] | None,
+    dataset: str | None,
+) -> Release:
+    """Return the release of what is counted, paid by the ledger before the first draw of noise."""
     if ledger is None or dataset is None:
-        return _make(SystemNoise(), regions, ids, kept, terms)
+        return _published(SystemNoise(), count(), unit, terms)
     from dpregions.privacy.ledger import Ledger
 
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
-    promise = PrivacyUnit(neighbours, kept)
-    what = f"{terms.mechanism.name}, {grid.cells_in_words}"
+    promise = PrivacyUnit(terms.neighbours, unit)
+    what = f"{terms.mechanism.name}, {terms.grid.cells_in_words}"
     with book.paying(SystemNoise(), dataset, terms.budget, promise, what) as noise:
-        made = _make(noise, regions, ids, kept, terms)
+        made = _published(noise, count(), unit, terms)
     return replace(made, ledger_entry=noise.entry)
 
 
@@ -157,7 +196,8 @@ def release_with(
     Takes what `release` takes, but no ledger.
     """
     regions, ids, kept = read_unit(regions, user_id, unit)
-    return _make(noise, regions, ids, kept, Terms(grid=grid, **terms))
+    stated = Terms(grid=grid, **terms)
+    return _published(noise, _tally(regions, ids, stated), kept, stated)
 
 
 SHORT = Fraction(1, 20)
@@ -233,11 +273,15 @@ class Terms:
             )
 
 
-def _make(noise: NoiseSource, regions: Any, ids: Any, unit: Unit, terms: Terms) -> Release:
-    """Count regions, add noise, fit: the one place where the secret meets the noise."""
+def _tally(regions: Any, ids: Any, terms: Terms) -> Any:
+    """Return the exact counts of regions. Secret."""
+    options = {"user_id": ids, "crs": terms.crs}
+    return tally_of(regions, terms.grid, terms.bound, terms.prepared.tally, **options)
+
+
+def _published(noise: NoiseSource, tally: Any, unit: Unit, terms: Terms) -> Release:
+    """Add noise, and fit: the one place where the secret meets the noise."""
     grid, prepared = terms.grid, terms.prepared
-    batches = read_outlines(regions, grid, terms.bound, user_id=ids, crs=terms.crs)
-    tally = count(batches, prepared.tally)
     outcome = prepared.publish(tally, MeteredNoise(noise, terms.budget))
     return Release(
         grid=grid,

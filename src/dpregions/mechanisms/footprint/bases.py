@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from dpregions.errors import PrivacyError
+from dpregions.mechanisms.base import Cost
 
 if TYPE_CHECKING:
     from dpregions.arrays import Ints
@@ -44,10 +45,15 @@ class BasesTally:
             [tally.marks(base.outlines(outlines)) for base, tally in both], axis=1
         )
 
-    def add_marks(self, marks: Ints) -> None:
-        """Count regions by their buckets."""
+    @property
+    def n_marks(self) -> int:
+        """How many marks a region has: one on each grid."""
+        return len(self.tallies)
+
+    def add_marks(self, marks: Ints, times: Ints | None = None) -> None:
+        """Count regions by their buckets, each so many times."""
         for i, tally in enumerate(self.tallies):
-            tally.add_marks(marks[:, i : i + 1])
+            tally.add_marks(marks[:, i : i + 1], times)
 
     def __iadd__(self, other: BasesTally) -> Self:
         """Add the tally of other users."""
@@ -77,6 +83,15 @@ class PreparedBases:
     def sensitivity(self) -> int:
         """Of every measurement: 2 under replace-one."""
         return self.prepared[0].sensitivity
+
+    def cost(self) -> Cost:
+        """Return what a release takes: one grid is measured, and all are tallied."""
+        each = [one.cost() for one in self.prepared]
+        return Cost(
+            max(cost.draws for cost in each),
+            sum(cost.memory for cost in each),
+            max(cost.file for cost in each),
+        )
 
     def tally(self) -> BasesTally:
         """Return an empty tally on every grid."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from dpregions.errors import Argument, InputTypeError, PrivacyError
 from dpregions.geometry.grid import Grid
-from dpregions.mechanisms.base import Held, Layout
+from dpregions.mechanisms.base import Cost, Held, Layout
 from dpregions.mechanisms.footprint import codec
 from dpregions.mechanisms.footprint.bases import PreparedBases
 from dpregions.mechanisms.footprint.bodies import make_bodies, refuse_coarse_floats
@@ -51,7 +51,7 @@ from dpregions.mechanisms.footprint.tree.outcome import TreeOutcome
 from dpregions.mechanisms.footprint.tree.prepared import PreparedTree
 from dpregions.mechanisms.footprint.tree.reading import TreeReading
 from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
-from dpregions.memory import BUCKET, COMPONENT, PART, refuse_beyond
+from dpregions.memory import BUCKET, COMPONENT, FILE, PART, refuse_beyond
 from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.noise import scale_for
 
@@ -242,6 +242,12 @@ class PreparedFootprint:
     trees: bool = True
     """Whether an adaptive tree may be chosen."""
     tuning: Tuning = TUNING
+
+    def cost(self) -> Cost:
+        """Return what a release takes where every bucket of the finest alphabet is measured."""
+        buckets, components = len(self._finest), self.grid.n_components
+        memory = COMPONENT * components + BUCKET * buckets
+        return Cost(2 * buckets, memory, FILE * (buckets + components))  # with levels above
 
     def tally(self) -> FootprintTally:
         """Return an empty tally, of the finest alphabet that may be measured."""

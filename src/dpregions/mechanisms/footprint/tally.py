@@ -23,12 +23,15 @@ if TYPE_CHECKING:
 Numbered = tuple["Ints", "Ints"]
 """Buckets in order, and how many regions are in each."""
 
+_NOTHING = np.empty(0, np.int64), np.empty(0, np.int64)
 _MANY = 1 << 23
 """Buckets that a tally is taken to hold at most, where there are more."""
 
 
 class FootprintTally:
     """Regions by bucket, of the finest alphabet that may be measured, and by shape. Secret."""
+
+    n_marks = 1
 
     def __init__(self, buckets: Buckets | Ladder) -> None:
         self._buckets = buckets
@@ -66,10 +69,13 @@ class FootprintTally:
         numbers[inside] = self._groups * b.numbers(boxes, None) + group
         return numbers[:, None]
 
-    def add_marks(self, marks: Ints) -> None:
-        """Count regions by their marks."""
-        numbers = marks[marks >= 0]  # there is one column
-        if self._groups * len(self._buckets) <= 4 * len(numbers):  # quicker than sorting
+    def add_marks(self, marks: Ints, times: Ints | None = None) -> None:
+        """Count regions by their marks, each so many times."""
+        there = marks[:, 0] >= 0
+        numbers = marks[there, 0]
+        if times is not None:
+            self._hold(_merged((numbers, times[there]), _NOTHING))
+        elif self._groups * len(self._buckets) <= 4 * len(numbers):  # quicker than sorting
             n = np.bincount(numbers)
             used = np.flatnonzero(n)
             self._hold((used, n[used]))
@@ -118,12 +124,11 @@ class FootprintTally:
 
     def keyed(self, ladder: Ladder) -> Numbered:
         """Return keys in order, and how many regions have each."""
-        empty = np.empty(0, np.int64)
-        number, n = reduce(_merged, self._parts, (empty, empty))
+        number, n = reduce(_merged, self._parts, _NOTHING)
         number = number // self._groups
         if not isinstance(self._buckets, type(ladder)):
             number = ladder.keys(*self._buckets.points(number))
-        return _merged((number, n), (empty, empty))
+        return _merged((number, n), _NOTHING)
 
     def _hold(self, part: Numbered) -> None:
         """Keep a part, merged with those before it that are not twice as long.

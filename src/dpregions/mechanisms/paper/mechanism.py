@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from dpregions.errors import Argument, GridError, InputError, PrivacyError, ReleaseFileError
-from dpregions.mechanisms.base import Held, Layout, Outcome
+from dpregions.mechanisms.base import Cost, Held, Layout, Outcome
 from dpregions.mechanisms.paper.order import order_of
 from dpregions.mechanisms.paper.pipeline import NORMS, Norm, run
-from dpregions.memory import PAPER, refuse_beyond
+from dpregions.memory import FILE, PAPER, refuse_beyond
 from dpregions.privacy import law
 from dpregions.privacy.budget import PrivacyUnit
 from dpregions.privacy.noise import scale_for
@@ -104,6 +104,11 @@ class PreparedPaper:
         It is as large as what is published: each component gets noise, empty ones too.
         """
         return self.grid.counter()
+
+    def cost(self) -> Cost:
+        """Return what a release takes: one draw for each component."""
+        n = self.grid.n_components
+        return Cost(n, PAPER * n, FILE * n)
 
     def publish(self, tally: Counter, noise: NoiseSource) -> PaperOutcome:
         """Run the pipeline on the exact histogram."""

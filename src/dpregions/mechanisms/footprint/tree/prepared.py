@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpregions.errors import PrivacyError
+from dpregions.mechanisms.base import Cost
 from dpregions.mechanisms.footprint.bodies import bodies_of_sizes
 from dpregions.mechanisms.footprint.catalogue_of_sizes import catalogue_of_sizes
 from dpregions.mechanisms.footprint.tally import FootprintTally
@@ -23,6 +24,7 @@ from dpregions.mechanisms.footprint.tree.meter import Meter
 from dpregions.mechanisms.footprint.tree.outcome import TreeOutcome
 from dpregions.mechanisms.footprint.tree.reading import TreeReading
 from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
+from dpregions.memory import COMPONENT, FILE, PART
 from dpregions.privacy.noise import scale_for
 
 if TYPE_CHECKING:
@@ -63,6 +65,11 @@ class PreparedTree:
     def shares(self) -> TreeShares:
         """The budget of the total, of sizes, and of every path."""
         return TreeShares.of(self.side, self.first, self.rest, self.tuning)
+
+    def cost(self) -> Cost:
+        """Return what a release takes where the tree opens as many parts as it may."""
+        parts, components = self.how.most_parts, self.grid.n_components
+        return Cost(parts, COMPONENT * components + PART * parts, FILE * (parts + components))
 
     def tally(self) -> FootprintTally:
         """Return an empty tally."""

@@ -1,0 +1,50 @@
+"""Which engine counts: the one that the regions are in already.
+
+A Spark DataFrame is counted where it is, anything else on this machine. What engines have to do,
+and how another one does it, is told in docs/how-to/engines.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dpregions.engines import local
+from dpregions.intake.regions import read_outlines
+
+if TYPE_CHECKING:
+    from dpregions.geometry.domain import Domain
+    from dpregions.geometry.outlines import Bound
+    from dpregions.mechanisms.base import Tally
+
+T = TypeVar("T", bound="Tally")
+
+
+def tally_of(
+    regions: Any,
+    grid: Domain,
+    bound: Bound | None,
+    tally: Callable[[], T],
+    *,
+    user_id: Any = None,
+    crs: Any = None,
+) -> T:
+    """Return the tally of all regions, one for each user; secret.
+
+    Parameters
+    ----------
+    regions, grid, bound, user_id, crs
+        As `intake.regions.read_outlines` takes them; or a Spark DataFrame.
+    tally : callable
+        Makes an empty tally.
+    """
+    if is_spark(regions):
+        from dpregions.engines import spark
+
+        return spark.count(regions, grid, bound, tally, user_id=user_id, crs=crs)
+    return local.count(read_outlines(regions, grid, bound, user_id=user_id, crs=crs), tally)
+
+
+def is_spark(regions: Any) -> bool:
+    """Whether regions are a Spark DataFrame; Spark is not imported to tell."""
+    return type(regions).__module__.startswith("pyspark.sql.") and hasattr(regions, "mapInArrow")
