@@ -78,7 +78,7 @@ def test_predictions_are_within_30_percent_of_what_synthetic_cities_measure(
 def test_the_whole_area_errs_as_the_mechanism_itself_does():
     """The law that stands in for the total, against many runs of the mechanism."""
     grid = synthetic.grid("20km", "2km")
-    city = rehearsal.Layout.of(1000, seed=5).on(grid, "2km")
+    city = rehearsal.exact_city("districts", 1000, 5, grid, "2km")
     for epsilon in (0.5, 2.0):
         tried = rehearsal.RehearsedFootprint(grid, city.bound, Budget(epsilon), "add-remove", 1000)
         tried.variants = tried.variants[:1]
@@ -92,17 +92,18 @@ def test_the_whole_area_errs_as_the_mechanism_itself_does():
 def test_a_rehearsal_at_20_km_is_the_synthetic_city():
     """Stretched to its own size, the made-up city is the one that is compared with."""
     grid = synthetic.grid("20km", "1km")
-    city = rehearsal.Layout.of(800, seed=4).on(grid, "2km")
+    city = rehearsal.exact_city("districts", 800, 4, grid, "2km")
     data = ExactData.of(synthetic.regions(800, seed=4), grid, "2km")
     assert city.n_regions == data.n_regions
     assert np.abs(city.counts - data.counts).sum() <= 0.002 * data.counts.sum()
 
 
 def test_a_large_city_is_made_of_several_of_each_region():
-    layout = rehearsal.Layout.of(450_000, seed=0)
-    assert layout.times * len(layout.home) == 450_000
-    assert len(layout.home) <= rehearsal.MOST_REGIONS
-    city = layout.on(synthetic.grid("20km", "5km"), "2km")
+    grid = synthetic.grid("20km", "5km")
+    city = rehearsal.exact_city("even", 450_000, 0, grid, "2km")
+    (outlines,) = city.outlines
+    made = len(outlines.offsets) - 1
+    assert made <= rehearsal.MOST_REGIONS and city.times * made == 450_000
     assert_array_equal(city.counts, 3 * dataclasses.replace(city, times=1).counts)
 
 

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count, product
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from dpregions import synthetic
+from dpregions import cities
 from dpregions.errors import PrivacyError
 from dpregions.geometry.doubled import SignedTable
 from dpregions.geometry.outlines import Bound, Outlines
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 REPETITIONS, LEAST_REPETITIONS = 24, 4
 PLACEMENTS = 100
 """Rectangles of each size in each repetition."""
-
-TYPICAL_BOUND = 2000.0
-"""The synthetic city's regions are mixed as they are with this bound: half of it is typical."""
 
 INSIDE = 0.96
 """Share of the synthetic city's regions that touch its area."""
@@ -172,34 +169,17 @@ REHEARSED: Mapping[str, Callable[..., Rehearsed]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """Where a made-up city's regions are, before it is stretched to an area."""
+def exact_city(kind: str, n_regions: int, seed: int, grid: Grid, max_diameter: Any) -> ExactData:
+    """Return a made-up city of about `n_regions` on a grid.
 
-    home: Floats
-    around: Floats
-    times: int
-
-    @classmethod
-    def of(cls, n_regions: int, seed: int) -> Layout:
-        """Return the synthetic city's layout for about `n_regions`."""
-        times = -(-n_regions // MOST_REGIONS)
-        return cls(*synthetic.homes_and_roaming(max(n_regions // times, 1), seed=seed), times)
-
-    def on(self, grid: Grid, max_diameter: float | str) -> ExactData:
-        """Return the city stretched to a grid's area, its regions to a bound.
-
-        Outlines are made as intake makes them: hulls in integers, longer ones shrunk.
-        """
-        bound = Bound.of(grid, max_diameter, "shrink")
-        xmin, ymin, xmax, ymax = grid.bounds
-        middle = np.array([xmin + xmax, ymin + ymax]) / 2
-        home = middle + self.home * (np.array([xmax - xmin, ymax - ymin]) / synthetic.EXTENT)
-        around = self.around * (float(grid.length(max_diameter)) / TYPICAL_BOUND)
-        places = home[:, None, :] + around
-        starts = np.arange(len(places) + 1) * places.shape[1]
-        outlines = Outlines.of(places.reshape(-1, 2), starts, grid, bound)
-        return ExactData(grid, bound, (outlines,), self.times)
+    Outlines are made as intake makes them: hulls in integers, longer ones shrunk.
+    """
+    times = -(-n_regions // MOST_REGIONS)
+    city = cities.made_up(kind, max(n_regions // times, 1), seed=seed)
+    bound = Bound.of(grid, max_diameter, "shrink")
+    places = city.places(grid, max_diameter)
+    starts = np.arange(len(places) + 1) * places.shape[1]
+    return ExactData(grid, bound, (Outlines.of(places.reshape(-1, 2), starts, grid, bound),), times)
 
 
 class Trial(NamedTuple):
@@ -263,12 +243,12 @@ def rehearse(
     times = {trial: _repetitions(ready[trial], n_regions) for trial in ready}
     repeated = _steps(part_of(progress, 0.2, 1.0), sum(times.values()))
     for repetition in range(max(times.values(), default=0)):
-        layout = Layout.of(n_regions, _FIRST_CITY + repetition)
         for g, grid in enumerate(grids):
             now = [t for t in ready if t.grid == g and repetition < times[t]]
             if not now:
                 continue
-            city = layout.on(grid, max_diameter)
+            seed = _FIRST_CITY + repetition
+            city = exact_city("districts", n_regions, seed, grid, max_diameter)
             rng = np.random.default_rng([repetition, g])
             on = Rectangles(*grid.shape)
             asked = [on.placed(*size, PLACEMENTS, rng, turned=True) for size in sizes[g]]
