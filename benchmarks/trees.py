@@ -10,10 +10,8 @@ DPREGIONS_DATA for `make bench`). How long large releases and their intervals ta
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -178,14 +176,7 @@ def by_an_earlier(
         "user_id": contest.user_id,
         "seeds": [seed_of(repetition) for repetition in repetitions],
     }
-    with tempfile.TemporaryDirectory(prefix="dpregions-trees-") as name:
-        folder = Path(name)
-        city.regions.to_parquet(folder / "regions.parquet")
-        (folder / "grid.json").write_text(city.grid.to_json())
-        (folder / "job.json").write_text(json.dumps(job))
-        env = os.environ | {"PYTHONPATH": str(today / "src")}
-        subprocess.run([sys.executable, str(earlier.__file__), name], check=True, env=env)
-        made = json.loads((folder / "made.json").read_text())
+    with earlier.released(today, city.regions, city.grid, job) as (folder, made):
         for number, (measured, seconds) in enumerate(made):
             yield Made(SignedTable(np.load(folder / f"{number}.npy")), measured, seconds)
 

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from dpregions import Grid
+from dpregions import Grid, synthetic
 from dpregions.planning.planner import plan, square_grids
 from support import command_line
 from support.fresh_interpreter import HEAVY, imported_by
@@ -16,7 +16,9 @@ run = partial(command_line.run, "plan")
 pytestmark = pytest.mark.usefixtures("few_repetitions")
 
 AREA = {"--side": "20km", "--cell": "2km,4km"}
-PUBLIC = {"--max-diameter": "2km", "--epsilon": "0.5,1", "--regions": "2000"}
+PUBLIC = {
+    "--max-diameter": "2km", "--epsilon": "0.5,1", "--regions": "2000", "--shape": "districts",
+}  # fmt: skip
 
 
 def options(given):
@@ -32,6 +34,7 @@ def test_the_command_prints_what_the_library_plans():
         epsilons=[0.5, 1],
         queries=["4km", "50%"],
         target=0.05,
+        shape="districts",
     )
     assert result.exit_code == 0, result.output
     assert result.stdout == f"{made}\n"
@@ -64,7 +67,10 @@ def test_json_holds_the_rows_and_the_advice():
     result = run(*options(AREA | PUBLIC), *more)
     made = json.loads(result.stdout)
     assert made["n_regions"] == 2000 and made["neighbours"] == "add-remove"
-    assert [row["cell"] for row in made["rows"]] == ["2 km", "2 km", "4 km", "4 km"]
+    busy = [row for row in made["rows"] if row["place"] == "busy"]
+    assert [row["cell"] for row in busy] == ["2 km", "2 km", "4 km", "4 km"]
+    assert all(row["error"] > 0 and row["regions"] > 0 < row["count"] for row in busy)
+    assert made["kinds"] == ["districts"]
     assert {row["method"] for row in made["rows"]} == {"footprint"}
     assert made["recommendations"][0]["target"] == 0.2
 
@@ -87,6 +93,18 @@ def test_the_picture_is_drawn_and_named(tmp_path):
     result = run(*options(AREA | PUBLIC), "--method", "footprint", "--plot", path)
     assert path.read_bytes()[:4] == b"\x89PNG"
     assert f"Picture: {path}" in result.stdout
+
+
+def test_a_proxy_is_rehearsed_on_and_the_help_says_never_the_data(tmp_path):
+    file = tmp_path / "proxy.parquet"
+    synthetic.regions(200).to_parquet(file)
+    given = {"--around": "9,48.5", "--side": "20km", "--cell": "4km"}
+    given |= {k: v for k, v in PUBLIC.items() if k != "--shape"}
+    result = run(*options(given), "--like", file, "--method", "footprint", "--query", "4km")
+    assert result.exit_code == 0, result.output
+    assert "rehearsed on the proxy" in result.stdout
+    words = " ".join(run("--help").stdout.replace("│", " ").split())
+    assert "never the data itself" in words
 
 
 def test_an_epsilon_may_be_a_fraction_as_in_release():
@@ -126,6 +144,10 @@ def test_the_number_of_regions_may_have_commas_between_thousands():
         ({"--target": "low"}, "--target 'low' is no percentage"),
         ({"--method": "footprint,magic"}, "--method 'magic' is unknown"),
         ({"--around": "here"}, "--around 'here' is no place"),
+        ({"--shape": "round"}, "--shape 'round' is unknown: use even, districts, skewed"),
+        ({"--like": "proxy.gpkg"}, "--like needs the place of the area: give --around"),
+        ({"--like": "no.gpkg", "--around": "9,48.5", "--shape": None}, "no.gpkg"),
+        ({"--like": "no.gpkg", "--around": "9,48.5"}, "give one of --shape and --like"),
         ({"--plot": "no/such/folder.png"}, "--plot no/such/folder.png: give a file"),
         ({"--plot": "plan.doc"}, "end it in .png"),
         ({"--grid": "none.json"}, "give the public area by --grid"),

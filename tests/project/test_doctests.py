@@ -12,6 +12,7 @@ import pytest
 MODULES = {
     "mechanisms.paper.bounds": 2,
     "mechanisms.paper.consistency": 1,
+    "cities": 3,
     "curator": 5,
     "euler": 5,
     "geometry.grid": 6,

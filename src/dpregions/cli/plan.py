@@ -1,7 +1,7 @@
 """`dpregions plan`: errors to expect and a recommendation, before any budget is spent.
 
-Owns the command. It takes public parameters only: there is no option that names data, and the
-one file it may read is a grid's.
+Owns the command. It takes public parameters only: no option names the data that will be released.
+The files it may read are a grid's and a proxy's.
 """
 
 from __future__ import annotations
@@ -41,6 +41,21 @@ def plan(
     ] = None,
     method: Annotated[str, typer.Option(help="Methods to compare.")] = "footprint,paper",
     neighbours: Annotated[Neighbours, typer.Option(help="What epsilon is about.")] = "add-remove",
+    shape: Annotated[
+        str | None,
+        typer.Option(
+            help="The kind of city: even, districts, skewed, malls, corridor, thin, small, "
+            "scattered or wide. By default the range over several kinds is shown."
+        ),
+    ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PROXY",
+            help="Rehearse on regions like these: a file that is public or a proxy, never the data "
+            "itself. Needs the place (--around or --grid).",
+        ),
+    ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Picture of the errors to draw, for example plan.png.")
     ] = None,
@@ -48,8 +63,8 @@ def plan(
 ) -> None:
     """Predict errors from public parameters, before any budget is spent.
 
-    Rehearses the mechanisms on made-up cities of that size; never opens
-    the data. The place (--around) does not change the errors: --side will do.
+    Rehearses the mechanisms on made-up cities of that size, or on a proxy
+    (--like); never opens the data. Made-up cities need no place: --side will do.
 
     Example: dpregions plan --side 20km --cell 500m,1km,2km --max-diameter 2km
     --epsilon 0.1,0.5,1 --regions 10000 --query 2km,5km --target 5%
@@ -59,6 +74,8 @@ def plan(
     if plot is not None:
         _refuse_plot(plot)
     grids = _grids(grid, around, side, cell)
+    if like is not None and grid is None and around is None:
+        raise InputError("--like needs the place of the area: give --around LON,LAT or --grid FILE")
     public: dict[str, Any] = {
         "max_diameter": options.read_length(max_diameter),
         "n_regions": regions.replace(",", ""),
@@ -66,6 +83,8 @@ def plan(
         "target": target,
         "methods": _split(method, "--method"),
         "neighbours": neighbours,
+        "shape": shape,
+        "like": like,
     }
     if query is not None:
         sizes = _split(query, "--query")

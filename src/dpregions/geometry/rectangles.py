@@ -71,11 +71,35 @@ class Rectangles:
 
         Placed evenly over the grid; with `turned`, on its side half of the time where it fits.
         """
-        high: Any = height
-        wide: Any = width
-        if turned:
-            side = (rng.random(n) < 0.5) & (width <= self.n_rows) & (height <= self.n_cols)
-            high, wide = np.where(side, width, height), np.where(side, height, width)
+        high, wide = self._turned(height, width, n, rng, turned)
         row0 = rng.integers(0, self.n_rows - high + 1, n)
         col0 = rng.integers(0, self.n_cols - wide + 1, n)
         return np.stack([row0, row0 + high - 1, col0, col0 + wide - 1])
+
+    def holding(
+        self,
+        height: int,
+        width: int,
+        cells: Ints,
+        rng: np.random.Generator,
+        *,
+        turned: bool = False,
+    ) -> Ints:
+        """Return placements of a rectangle that hold given cells, one for each of them.
+
+        `cells` are rows and columns. All places on the grid that hold a cell are as likely.
+        """
+        (row, col), n = cells, cells.shape[1]
+        high, wide = self._turned(height, width, n, rng, turned)
+        row0 = rng.integers(np.maximum(row - high + 1, 0), np.minimum(row, self.n_rows - high) + 1)
+        col0 = rng.integers(np.maximum(col - wide + 1, 0), np.minimum(col, self.n_cols - wide) + 1)
+        return np.stack([row0, row0 + high - 1, col0, col0 + wide - 1])
+
+    def _turned(
+        self, height: int, width: int, n: int, rng: np.random.Generator, turned: bool
+    ) -> tuple[Any, Any]:
+        """Return the heights and widths of n rectangles, some on their side if `turned`."""
+        if not turned:
+            return height, width
+        side = (rng.random(n) < 0.5) & (width <= self.n_rows) & (height <= self.n_cols)
+        return np.where(side, width, height), np.where(side, height, width)

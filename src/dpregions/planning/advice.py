@@ -1,7 +1,8 @@
 """Recommendations: the least epsilon, and the cells to use with it, that meet a target.
 
-Asks for more rehearsals where an error passes the target between two epsilons, and reads the
-answer off the curve. Public parameters in, public advice out: it never sees data.
+Rests on busy places, in the least favourable of the kinds of cities: an empty square is answered
+well by any noise. Asks for more rehearsals where an error passes the target between two epsilons
+that are far apart, and reads the answer off the curve. It never sees data.
 """
 
 from __future__ import annotations
@@ -12,10 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from dpregions.lengths import shown_length, shown_percent
-from dpregions.planning.rehearsal import part_of, rehearse
+from dpregions.planning.rehearsal import BUSY, PLACES, part_of, rehearse
 from dpregions.privacy.budget import Budget
 
 if TYPE_CHECKING:
@@ -23,8 +22,9 @@ if TYPE_CHECKING:
     from dpregions.geometry.grid import Grid
     from dpregions.planning.arguments import Query
     from dpregions.planning.rehearsal import Outcome, Progress, Trial
+    from dpregions.planning.stand_ins import StandIn
 
-STEP = 1.5
+STEP = 3.0
 """Epsilons are rehearsed this close, as a ratio, where one that meets the target is sought."""
 
 EVERY_QUERY = "all"
@@ -52,7 +52,7 @@ class Recommendation:
 
     def __str__(self) -> str:
         asked = "all these queries" if self.query == EVERY_QUERY else f"{self.query} queries"
-        start = f"For {shown_percent(self.target)} error on {asked}: "
+        start = f"For {shown_percent(self.target)} error on {asked} in busy places: "
         if self.cell is None:
             return f"{start}not possible ({self.method}): {self.note}."
         if self.epsilon is None:
@@ -74,6 +74,7 @@ class Asked:
     n_regions: int
     methods: list[str]
     neighbours: Neighbours
+    stand_ins: Sequence[StandIn]
 
     def rehearse(
         self,
@@ -88,6 +89,7 @@ class Asked:
         found = rehearse(
             grids,
             [[query.cells(grid) or (1, 1) for query in sizes] for grid in grids],
+            self.stand_ins,
             max_diameter=self.max_diameter,
             n_regions=self.n_regions,
             budgets=budgets,
@@ -136,9 +138,10 @@ def _between(low: float, high: float) -> list[Budget]:
 def _curve(
     outcomes: dict[Trial, Outcome], grid: int, method: str, column: int
 ) -> list[tuple[float, float]]:
-    """Return epsilon and error, from small epsilons to large ones."""
+    """Return epsilon and error where it is least favourable, from small epsilons to large ones."""
+    busy = PLACES.index(BUSY)
     points = [
-        (float(trial.budget), float(np.median(outcome[:, column])))
+        (float(trial.budget), max(outcome.error(kind, column, busy) for kind in outcome.errors))
         for trial, outcome in outcomes.items()
         if trial.grid == grid and trial.method == method and not isinstance(outcome, str)
     ]

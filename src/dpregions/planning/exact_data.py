@@ -15,6 +15,7 @@ from dpregions.engines.local import count
 from dpregions.geometry.doubled import SignedTable, SpanCounts
 from dpregions.geometry.lattice import STEPS
 from dpregions.geometry.outlines import Bound
+from dpregions.geometry.rectangles import Rectangles
 from dpregions.intake.regions import read_outlines
 
 if TYPE_CHECKING:
@@ -107,6 +108,19 @@ class ExactData:
     def errors(self, answers: Numbers, rectangles: Ints) -> Floats:
         """Return how far answers are off, relative to the exact ones: `relative_errors`."""
         return relative_errors(answers, self.truth.answers(rectangles), self.n_regions)
+
+    def placed_as_people(
+        self, height: int, width: int, n: int, rng: np.random.Generator, *, turned: bool = False
+    ) -> Ints:
+        """Return `n` placements of a rectangle about regions, each of them as likely as any other.
+
+        Where no region touches the area they are placed evenly.
+        """
+        on, there = Rectangles(*self.grid.shape), self.centres
+        if there.shape[1] == 0:
+            return on.placed(height, width, n, rng, turned=turned)
+        held = there[:, rng.integers(0, there.shape[1], n)]
+        return on.holding(height, width, held, rng, turned=turned)
 
     @cached_property
     def boxes(self) -> Ints:

@@ -1,205 +1,50 @@
-"""Rehearsals: the mechanisms themselves, run on made-up cities of the size that is planned.
+"""Rehearsals: the mechanisms themselves, run on what stands in for the data.
 
-Nothing here reads data: a city is made up from public parameters (the area, the bound, about
-how many regions), its exact answers are known, and seeded noise is good enough to see how far
-private answers will be off. What comes out is errors, never a release.
+Its exact answers are known, and seeded noise is good enough to see how far private answers will be
+off: where people are, and anywhere that is not empty. What comes out is errors, never a release.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Sequence
 from itertools import count, product
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dpregions import synthetic
 from dpregions.errors import PrivacyError
 from dpregions.geometry.doubled import SignedTable
-from dpregions.geometry.outlines import Bound, Outlines
+from dpregions.geometry.outlines import Bound
 from dpregions.geometry.rectangles import Rectangles
-from dpregions.mechanisms.footprint.mechanism import Footprint
-from dpregions.mechanisms.paper.mechanism import Paper
-from dpregions.planning.exact_data import ExactData
-from dpregions.privacy.noise import scale_for
-from dpregions.privacy.seeded import StudyNoise
+from dpregions.planning.rehearsed import REHEARSED
 
 if TYPE_CHECKING:
-    from dpregions.arrays import Floats, Ints, Numbers
+    from dpregions.arrays import Floats, Ints
     from dpregions.choices import Neighbours
     from dpregions.geometry.grid import Grid
-    from dpregions.mechanisms.footprint.mechanism import PreparedFootprint
-    from dpregions.mechanisms.footprint.tree.prepared import PreparedTree
+    from dpregions.planning.exact_data import Answering, ExactData
+    from dpregions.planning.rehearsed import Rehearsed
+    from dpregions.planning.stand_ins import StandIn
     from dpregions.privacy.budget import Budget
 
 REPETITIONS, LEAST_REPETITIONS = 24, 4
+"""How many cities are rehearsed on, of all kinds together."""
+
 PLACEMENTS = 100
-"""Rectangles of each size in each repetition."""
+"""Rectangles of each size at each kind of places in each repetition."""
 
-TYPICAL_BOUND = 2000.0
-"""The synthetic city's regions are mixed as they are with this bound: half of it is typical."""
+BUSY, TYPICAL = "busy", "typical"
+PLACES = (BUSY, TYPICAL)
+"""Busy: about a region, each as likely as any other. Typical: anywhere, if a region is there."""
 
-INSIDE = 0.96
-"""Share of the synthetic city's regions that touch its area."""
-
-NEAR = 0.02
-"""Noise of the total, of all regions, up to which it is taken to choose as the true one does."""
-
-MANY_BODIES = 50_000
-"""Regions up to which the bodies of a release are made, and not only their counts fitted."""
-
-MOST_REGIONS = 200_000
-"""Regions that are made up one by one; more are made up as several of each."""
-
-MOST_COUNTS = 2_000_000
-"""Counts of a repetition that are affordable; of a method, more are not rehearsed at all."""
+LEAST_OFF = 0.5
+"""An answer that is nearer to the truth counts as off by half a region."""
 
 Progress: TypeAlias = Callable[[float], None] | None
 
 _WORK = 1_200_000
 _LEAST_CITIES = 16
 _FIRST_CITY = 7_000_000
-_DRAWS = 4000
-_GOLDEN = (math.sqrt(5) - 1) / 2
-
-
-class Rehearsed(Protocol):
-    """A mechanism with its public parameters, ready to be tried on cities."""
-
-    size: int
-    """How many counts a repetition handles."""
-
-    def counts(self, city: ExactData, repetition: int) -> Numbers:
-        """Return the counts that would be published of a city, with seeded noise."""
-
-    def total(self, city: ExactData, repetition: int) -> float | None:
-        """Return the answer to the whole area where its law is known, spread over that law.
-
-        One draw of noise a repetition decides it, if it is left to chance: its median error
-        over a few dozen would be off by a third.
-        """
-
-
-class RehearsedFootprint:
-    """The footprint mechanism, with the levels it will choose for about that many regions.
-
-    What it measures follows from its noisy total, and near a tie it may be one thing or the
-    other: where the noise is large beside the regions, two totals take turns.
-    """
-
-    def __init__(
-        self, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours, n_regions: int
-    ) -> None:
-        prepared = Footprint().prepare(grid, bound, budget, neighbours)
-        scale = scale_for(prepared.first, prepared.sensitivity)
-        # Quartiles of the noisy total where they may choose apart, or else its median.
-        offs = np.log([1 / 2, 2]) * scale if scale > NEAR * n_regions else np.zeros(1)
-        chosen = [prepared.strategy(n_regions * INSIDE + float(off)) for off in offs]
-        made = {strategy: _Fixed(prepared.with_strategy(strategy)) for strategy in set(chosen)}
-        self.variants = [made[strategy] for strategy in chosen]
-        self.size = max(fixed.prepared.n_buckets for fixed in self.variants)
-
-    def counts(self, city: ExactData, repetition: int) -> Numbers:
-        """Return the counts of the bodies that would be published."""
-        return self._variant(repetition).counts(city, StudyNoise(repetition))
-
-    def total(self, city: ExactData, repetition: int) -> float:
-        """Return a total from the law of the fit's."""
-        place = ((repetition + 0.5) * _GOLDEN) % 1.0
-        off = float(np.rint(self._variant(repetition).offs[int(place * _DRAWS)]))
-        return max(city.n_regions + (off if repetition % 2 else -off), 0.0)
-
-    def _variant(self, repetition: int) -> _Fixed:
-        return self.variants[repetition % len(self.variants)]
-
-
-@dataclass(frozen=True, eq=False)
-class _Fixed:
-    """The footprint mechanism with what it measures fixed."""
-
-    prepared: PreparedFootprint | PreparedTree
-
-    def counts(self, city: ExactData, noise: StudyNoise) -> Numbers:
-        """Return the counts of the bodies that would be published."""
-        tally = city.tally(self.prepared, self.prepared.tally().alphabet)
-        if city.n_regions <= MANY_BODIES:
-            return self.prepared.publish(tally, noise).counts
-        # Of so many regions bodies would be made one by one, to round off less than one each.
-        return self.prepared.expected_counts(tally, noise)
-
-    @cached_property
-    def offs(self) -> Floats:
-        """Draws of how far the fitted total is off, either way, sorted.
-
-        Its own draw and the sum of all below it, weighted by their variances.
-        """
-        own, fused = self.prepared.total_variances()
-        # Two independent estimates of variances `own` and `other` fuse to 1/(1/own + 1/other).
-        weight = fused / own
-        rng = np.random.default_rng(0)
-        alone = rng.laplace(0.0, math.sqrt(own / 2), _DRAWS)
-        below = rng.normal(0.0, math.sqrt(max(fused * (1 - weight), 0.0)), _DRAWS)
-        return np.sort(np.abs(weight * alone + below))
-
-
-class RehearsedPaper:
-    """The paper's mechanism."""
-
-    def __init__(
-        self, grid: Grid, bound: Bound, budget: Budget, neighbours: Neighbours, n_regions: int
-    ) -> None:
-        self.size = grid.n_components
-        if self.size > MOST_COUNTS:
-            raise PrivacyError(
-                f"{self.size:,} components are more than {MOST_COUNTS:,}, too many to rehearse"
-            )
-        self.prepared = Paper().prepare(grid, bound, budget, neighbours)
-
-    def counts(self, city: ExactData, repetition: int) -> Numbers:
-        """Return Round's counts."""
-        return self.prepared.publish(city.counted, StudyNoise(repetition)).counts
-
-    def total(self, city: ExactData, repetition: int) -> None:
-        """Return nothing: what the fit adds to a sum of draws has no simple law."""
-
-
-REHEARSED: Mapping[str, Callable[..., Rehearsed]] = {
-    "footprint": RehearsedFootprint,
-    "paper": RehearsedPaper,
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """Where a made-up city's regions are, before it is stretched to an area."""
-
-    home: Floats
-    around: Floats
-    times: int
-
-    @classmethod
-    def of(cls, n_regions: int, seed: int) -> Layout:
-        """Return the synthetic city's layout for about `n_regions`."""
-        times = -(-n_regions // MOST_REGIONS)
-        return cls(*synthetic.homes_and_roaming(max(n_regions // times, 1), seed=seed), times)
-
-    def on(self, grid: Grid, max_diameter: float | str) -> ExactData:
-        """Return the city stretched to a grid's area, its regions to a bound.
-
-        Outlines are made as intake makes them: hulls in integers, longer ones shrunk.
-        """
-        bound = Bound.of(grid, max_diameter, "shrink")
-        xmin, ymin, xmax, ymax = grid.bounds
-        middle = np.array([xmin + xmax, ymin + ymax]) / 2
-        home = middle + self.home * (np.array([xmax - xmin, ymax - ymin]) / synthetic.EXTENT)
-        around = self.around * (float(grid.length(max_diameter)) / TYPICAL_BOUND)
-        places = home[:, None, :] + around
-        starts = np.arange(len(places) + 1) * places.shape[1]
-        outlines = Outlines.of(places.reshape(-1, 2), starts, grid, bound)
-        return ExactData(grid, bound, (outlines,), self.times)
 
 
 class Trial(NamedTuple):
@@ -210,13 +55,27 @@ class Trial(NamedTuple):
     budget: Budget
 
 
-Outcome: TypeAlias = "Floats | str"
-"""Errors, a row a repetition and a column a query size; or why the method refuses."""
+class Tried(NamedTuple):
+    """What came of it: arrays of repetitions x sizes of queries x `PLACES`, for each kind."""
+
+    errors: dict[str, Floats]
+    """The median relative error over placements."""
+    truths: dict[str, Floats]
+    """The median true count over placements."""
+
+    def error(self, kind: str, query: int, place: int) -> float:
+        """Return the median error over repetitions."""
+        return float(np.median(self.errors[kind][:, query, place]))
+
+
+Outcome: TypeAlias = "Tried | str"
+"""What came of a trial, or why the method refuses."""
 
 
 def rehearse(
     grids: Sequence[Grid],
     sizes: Sequence[Sequence[tuple[int, int]]],
+    stand_ins: Sequence[StandIn],
     *,
     max_diameter: float | str,
     n_regions: int,
@@ -225,7 +84,7 @@ def rehearse(
     neighbours: Neighbours,
     progress: Progress = None,
 ) -> dict[Trial, Outcome]:
-    """Run methods on made-up cities and return how far their answers are off.
+    """Run methods on what stands in for the data and return how far their answers are off.
 
     Parameters
     ----------
@@ -233,6 +92,7 @@ def rehearse(
         Of one area, with cells of several sizes.
     sizes : sequence
         For each grid the sizes of queries: rows and columns, in cells.
+    stand_ins : sequence of StandIn
     max_diameter : float or str
     n_regions : int
     budgets : sequence of Budget
@@ -240,15 +100,10 @@ def rehearse(
     neighbours : {"add-remove", "replace-one"}
     progress : callable, optional
         Told the share done.
-
-    Returns
-    -------
-    dict
-        For each trial the median relative error over placements, by repetition and size.
     """
     trials = [Trial(*t) for t in product(range(len(grids)), methods, budgets)]
-    # Repetitions are not known before the preparations: those count for a fifth.
-    prepared = _steps(part_of(progress, 0.0, 0.2), len(trials))
+    # Repetitions are not known before the preparations: those count for half.
+    prepared = _steps(part_of(progress, 0.0, 0.5), len(trials))
     bounds = [Bound.of(grid, max_diameter, "shrink") for grid in grids]
     ready: dict[Trial, Rehearsed] = {}
     found: dict[Trial, Outcome] = {}
@@ -259,44 +114,73 @@ def rehearse(
         except PrivacyError as error:
             found[trial] = str(error)
         prepared()
-    errors: dict[Trial, list[Floats]] = {trial: [] for trial in ready}
-    times = {trial: _repetitions(ready[trial], n_regions) for trial in ready}
-    repeated = _steps(part_of(progress, 0.2, 1.0), sum(times.values()))
+    tried: dict[Trial, dict[str, list[Floats]]] = {
+        trial: {one.name: [] for one in stand_ins} for trial in ready
+    }
+    times = {trial: _repetitions(ready[trial], n_regions, len(stand_ins)) for trial in ready}
+    repeated = _steps(part_of(progress, 0.5, 1.0), sum(times.values()) * len(stand_ins))
     for repetition in range(max(times.values(), default=0)):
-        layout = Layout.of(n_regions, _FIRST_CITY + repetition)
-        for g, grid in enumerate(grids):
+        for stand_in, (g, grid) in product(stand_ins, enumerate(grids)):
             now = [t for t in ready if t.grid == g and repetition < times[t]]
             if not now:
                 continue
-            city = layout.on(grid, max_diameter)
+            city = stand_in.on(grid, max_diameter, n_regions, _FIRST_CITY + repetition)
             rng = np.random.default_rng([repetition, g])
-            on = Rectangles(*grid.shape)
-            asked = [on.placed(*size, PLACEMENTS, rng, turned=True) for size in sizes[g]]
+            asked = [asked_places(city, size, rng) for size in sizes[g]]
             for trial in now:
-                errors[trial].append(_errors(ready[trial], city, repetition, asked))
+                off = _off(ready[trial], city, repetition, asked)
+                tried[trial][stand_in.name].append(off)
                 repeated()
-    return found | {trial: np.array(rows) for trial, rows in errors.items()}
+    for trial, kinds in tried.items():
+        both = {kind: np.array(rows) for kind, rows in kinds.items()}
+        errors, truths = ({k: rows[..., i] for k, rows in both.items()} for i in (0, 1))
+        found[trial] = Tried(errors, truths)
+    return found
 
 
-def _repetitions(rehearsed: Rehearsed, n_regions: int) -> int:
-    """Return how many repetitions are affordable; large grids and cities get fewer."""
-    of_grid = max(_WORK // rehearsed.size, LEAST_REPETITIONS)
-    of_city = max(_WORK // n_regions, _LEAST_CITIES)
-    return min(of_grid, of_city, REPETITIONS)
+def asked_places(
+    city: ExactData, size: tuple[int, int], rng: np.random.Generator
+) -> tuple[Ints, Ints]:
+    """Return queries of a size at the `PLACES` of a city."""
+    busy = city.placed_as_people(*size, PLACEMENTS, rng, turned=True)
+    anywhere = Rectangles(*city.grid.shape).placed(*size, 4 * PLACEMENTS, rng, turned=True)
+    held = anywhere[:, city.truth.answers(anywhere) > 0][:, :PLACEMENTS]
+    return busy, held if held.shape[1] else busy
 
 
-def _errors(rehearsed: Rehearsed, city: ExactData, repetition: int, asked: list[Ints]) -> Floats:
-    """Return the median relative error of each size of query."""
-    released = SignedTable(rehearsed.counts(city, repetition))
+def place_errors(answers: Floats, truth: Floats) -> tuple[float, float]:
+    """Return the median of errors relative to the truth, and the median truth.
+
+    An error below half a region counts as half, so that none is 0.
+    """
+    off = np.maximum(np.abs(answers - truth), LEAST_OFF) / np.maximum(truth, 1.0)
+    return float(np.median(off)), float(np.median(truth))
+
+
+def _off(
+    rehearsed: Rehearsed, city: ExactData, repetition: int, asked: list[tuple[Ints, Ints]]
+) -> Floats:
+    """Return the median error and truth of each size of query at each kind of places."""
+    released: Answering = SignedTable(rehearsed.counts(city, repetition))
     total = rehearsed.total(city, repetition)
     whole = np.array([0, city.grid.n_rows - 1, 0, city.grid.n_cols - 1])
-    medians = []
-    for queries in asked:
-        answers = released.answers(queries)
-        if total is not None and (queries[:, 0] == whole).all():
-            answers = np.full(len(answers), total)
-        medians.append(np.median(city.errors(answers, queries)))
-    return np.array(medians)
+    found = []
+    for places in asked:
+        of_size = []
+        for queries in places:
+            answers = np.asarray(released.answers(queries), np.float64)
+            if total is not None and (queries[:, 0] == whole).all():
+                answers = np.full(len(answers), total)
+            of_size.append(place_errors(answers, city.truth.answers(queries)))
+        found.append(of_size)
+    return np.array(found)
+
+
+def _repetitions(rehearsed: Rehearsed, n_regions: int, kinds: int) -> int:
+    """Return how many repetitions of each kind are affordable; large grids and cities get fewer."""
+    of_grid = max(_WORK // rehearsed.size, LEAST_REPETITIONS)
+    of_city = max(_WORK // n_regions, _LEAST_CITIES)
+    return -(-min(of_grid, of_city, REPETITIONS) // kinds)
 
 
 def part_of(progress: Progress, start: float, end: float) -> Progress:

@@ -1,6 +1,6 @@
-"""The picture of a plan: error by epsilon, one panel a size of query.
+"""The picture of a plan: error in busy places by epsilon, one panel for each size of query.
 
-Draws predictions from public parameters; it never sees data.
+Draws predictions; it never sees data.
 """
 
 from __future__ import annotations
@@ -10,24 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 from dpregions.atomic_files import replacing
 from dpregions.lengths import shown_percent
+from dpregions.planning.rehearsal import BUSY
 from dpregions.plots import blank_figure, need_plot, write
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dpregions.planning.planner import Expectation, Plan
+    from dpregions.planning.expected import Expectation, Plan
 
 _INK, _QUIET = "#22303c", "#7a8791"
 _METHODS = {"footprint": ("#0072b2", "-", "o"), "paper": ("#d55e00", "--", "s")}
 """Colour (Okabe and Ito's, safe for the colour-blind), line and marker of each method."""
 
 _COLUMNS = 4
-_LEAST = 1e-6
-"""Smaller errors, 0 among them, are drawn as this."""
 
 
 def draw_plan(plan: Plan, path: Path) -> None:
-    """Save a picture of the errors to expect, with bands that hold eight of ten rehearsals.
+    """Save a picture of the errors in busy places, with bands that hold eight of ten rehearsals.
 
     Parameters
     ----------
@@ -39,8 +38,8 @@ def draw_plan(plan: Plan, path: Path) -> None:
 
     queries = list(dict.fromkeys(row.query for row in plan.rows))
     cells = sorted({row.cell_size for row in plan.rows})
-    shown = [row for row in plan.rows if not math.isnan(row.error)]
-    heights = [math.log10(max(end, _LEAST)) for row in shown for end in (row.low, row.high)]
+    shown = [row for row in plan.rows if row.place == BUSY and not math.isnan(row.error)]
+    heights = [math.log10(end) for row in shown for end in (row.low, row.high)]
     gap = 0.045 * (max(heights, default=0.0) - min(heights, default=0.0))
     n_cols = min(len(queries), _COLUMNS)
     n_rows = -(-len(queries) // n_cols)
@@ -57,12 +56,12 @@ def draw_plan(plan: Plan, path: Path) -> None:
     for axes in panels.flat[len(queries) :]:
         axes.set_visible(False)
     for axes in panels[:, 0]:
-        axes.set_ylabel("median relative error")
+        axes.set_ylabel("median error in busy places")
     for axes in panels[-1]:
         axes.set_xlabel("epsilon")
     figure.suptitle(
         f"{plan.n_regions:,} regions up to {plan.max_diameter} across in {plan.area}:\n"
-        f"errors to expect, by size of cell",
+        f"errors to expect in busy places, by size of cell",
         color=_INK,
         fontsize=12,
         x=0.01,
@@ -70,7 +69,7 @@ def draw_plan(plan: Plan, path: Path) -> None:
     )
     enlarged = any(row.note and not math.isnan(row.error) for row in plan.rows)
     figure.supxlabel(
-        "Bands hold eight of ten rehearsals on made-up cities; no data was read."
+        f"Bands hold eight of ten rehearsals; {plan.rehearsed_on}."
         + (" * Queries enlarged to whole cells." if enlarged else ""),
         color=_QUIET,
         fontsize=8.5,
@@ -99,10 +98,8 @@ def _draw_curves(axes: Any, rows: list[Expectation], cells: list[float]) -> list
                 1.0 if len(cells) == 1 else 0.45 + 0.55 * cells.index(cell) / (len(cells) - 1)
             )
             x = [row.epsilon for row in points]
-            y = [max(row.error, _LEAST) for row in points]
-            low, high = (
-                [max(getattr(row, end), _LEAST) for row in points] for end in ("low", "high")
-            )
+            y = [row.error for row in points]
+            low, high = ([getattr(row, end) for row in points] for end in ("low", "high"))
             axes.fill_between(x, low, high, color=colour, alpha=0.13 * strength, lw=0)
             axes.plot(x, y, line, color=colour, alpha=strength, marker=marker, ms=4.5, lw=1.8)
             mark = "*" if points[-1].note else ""
