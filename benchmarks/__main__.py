@@ -15,6 +15,7 @@ TITLES = {
     "partitions": "Partitions: Voronoi cells made, counted on and asked",
     "partition_errors": "Errors on Voronoi cells: study on exact data, not a private release",
     "counting": "Counting for a release: all cores against one thread",
+    "scale": "Counting at scale, from GeoParquet",
     "fixes": "From GPS fixes to regions",
     "isotonic": "Order-constrained fits",
     "memory": "Peak memory beside the figures that guards go by",

@@ -449,3 +449,50 @@ def test_geojson_declares_no_columns_and_the_command_says_so_whatever_it_holds(f
         done = publish("--overwrite", source="homes.geojson")
         assert done.exit_code == 0, done.stderr
         assert "the property that --user-id names count nowhere" in done.stderr
+
+
+class TestDryRun:
+    TERMS = (
+        "nowhere.parquet",
+        "-o",
+        "made.parquet",
+        *AREA,
+        "--epsilon",
+        1,
+        "--max-diameter",
+        "2km",
+    )
+
+    def test_it_tells_what_a_release_takes_and_does_nothing(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        done = run("release", *self.TERMS, "--dry-run")
+        assert done.exit_code == 0, done.output
+        for words in ("draws of noise", "MB of memory", "for its file", "Nothing was read, spent"):
+            assert words in done.stdout
+        assert not list(tmp_path.iterdir())
+
+    @pytest.mark.parametrize("method", ["footprint", "paper"])
+    def test_a_finer_grid_takes_more(self, tmp_path, monkeypatch, method):
+        monkeypatch.chdir(tmp_path)
+        terms = [*self.TERMS, "--method", method, "--dry-run", "--json"]
+        found = json.loads(run("release", *terms).stdout)
+        terms[terms.index("--cell") + 1] = "500m"
+        finer = json.loads(run("release", *terms).stdout)
+        assert all(finer[name] > found[name] for name in ("draws", "memory", "file"))
+
+    def test_bad_terms_are_refused_as_ever(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        done = run("release", *self.TERMS[:-4], "--dry-run", "--epsilon", -1, *self.TERMS[-2:])
+        assert done.exit_code != 0 and "epsilon" in done.stderr
+
+    def test_the_paper_draws_once_for_each_component(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        done = run("release", *self.TERMS, "--method", "paper", "--dry-run", "--json")
+        assert json.loads(done.stdout)["draws"] == 19 * 19
+
+
+@pytest.mark.parametrize("given", [("--engine", "spark"), ("--master", "local[2]")])
+def test_engine_and_master_go_together(given, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run("release", *TestDryRun.TERMS, *given)
+    assert done.exit_code != 0 and "--engine spark and --master go together" in done.stderr

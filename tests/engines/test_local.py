@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpregions as dpr
-from dpregions import Grid
+from dpregions import EulerHistogram, Grid
 from dpregions.engines.local import count
 from dpregions.engines.user_table import Share, UserTable
 from dpregions.errors import InputError
@@ -148,6 +148,39 @@ def test_a_stream_beyond_memory_spends_nothing(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="cannot be read again"):
         dpr.release(reader, GRID, epsilon=1, max_diameter=2, ledger=ledger, dataset="city")
     assert ledger.account("city").spent == 0
+
+
+@pytest.mark.parametrize("user_id", [None, "user_id"])
+def test_a_stream_is_not_held(user_id):
+    """Neither the geometries nor the ids of rows that were read stay, with users or without."""
+    wkb = shapely.to_wkb(shapely.buffer(shapely.points(np.full((500, 2), 4.0)), 1, quad_segs=64))
+    schema = pa.schema([("user_id", pa.int64()), ("geometry", pa.binary())])
+    before, most, size = pa.total_allocated_bytes(), 0, 0
+
+    def batches():
+        nonlocal most, size
+        for i in range(60):
+            made = pa.record_batch([np.arange(500) + 500 * i, pa.array(wkb)], schema=schema)
+            size = made.nbytes
+            most = max(most, pa.total_allocated_bytes() - before)
+            yield made
+
+    reader = pa.RecordBatchReader.from_batches(schema, batches())
+    reading = read_outlines(reader, GRID, BOUND, user_id=user_id)
+    count(reading, PREPARED["footprint"].tally, 2)
+    assert size > 1_000_000
+    assert most < 12 * size
+
+
+def test_more_bytes_than_arrow_can_join_are_counted():
+    """Bytes of one column beyond 2 GiB, with ids, were an error of Arrow's own."""
+    long = shapely.Point(4.5, 4.5).wkb.ljust(1 << 23, b"\0")  # what follows a geometry is ignored
+    wkb = pa.array([long] * 20, pa.binary())
+    parts = [pa.table({"user_id": np.arange(20) + 20 * i, "geometry": wkb}) for i in range(14)]
+    table = pa.concat_tables(parts)  # which copies nothing
+    assert sum(chunk.nbytes for chunk in table["geometry"].chunks) > 2**31
+    found = EulerHistogram.from_regions(table, GRID, user_id="user_id", max_diameter=2)
+    assert found.count(4, 4, 5, 5) == 280
 
 
 class TestTableOfUsers:

@@ -21,6 +21,7 @@ from dpregions.intake.regions import read_outlines
 from dpregions.mechanisms.known import MECHANISMS
 from dpregions.privacy import Budget
 from dpregions.privacy.ledger import Ledger
+from support.command_line import run
 
 pyspark_sql = pytest.importorskip("pyspark.sql")
 if shutil.which("java") is None:
@@ -187,6 +188,41 @@ class TestRefused:
         monkeypatch.setattr(spark, "_LOOKED_AT_ALREADY", set())
         words = r"workers have Python 3.*, but this process has Python 2.7, dpregions 9: install"
         self.refused(frames["text"], tmp_path, words)
+
+
+class Lasting:
+    """A session that a command does not stop, as others use it too."""
+
+    def __init__(self, session):
+        self.session = session
+
+    def __getattr__(self, name):
+        return getattr(self.session, name)
+
+    def stop(self):
+        pass
+
+
+def test_the_command_releases_a_file_on_spark(session, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(spark, "session_at", lambda master: Lasting(session))
+    city = dpr.synthetic.regions(400)
+    city.to_parquet("homes.parquet")
+    terms = ["--epsilon", 50, "--max-diameter", "2km", "--engine", "spark", "--master", "local[2]"]
+    area = ["--around", "9.0,48.5", "--side", "20km", "--cell", "1km"]
+    done = run("release", "homes.parquet", "-o", "made.parquet", *terms, *area)
+    assert done.exit_code == 0, done.output
+    made = dpr.load("made.parquet")
+    assert abs(made.count(*made.grid.bounds) - 400) < 20
+    for more, words in {
+        ("--user-id", "nobody"): "'nobody' is no column",
+        ("--layer", "a"): "--layer has no use on Spark",
+    }.items():
+        done = run("release", "homes.parquet", "-o", "other.parquet", *terms, *area, *more)
+        assert done.exit_code != 0 and words in done.stderr.replace("\n", " ")
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 but no more")
+    done = run("release", "broken.parquet", "-o", "other.parquet", *terms, *area)
+    assert done.exit_code != 0 and "damaged or not Parquet" in done.stderr
 
 
 @pytest.mark.parametrize(

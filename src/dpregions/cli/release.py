@@ -221,8 +221,7 @@ def _print_cost(area: Domain, terms: dict[str, Any], as_json: bool) -> None:
     typer.echo(
         f"This release takes at most about\n"
         f"  {cost.draws:,} draws of noise\n"
-        f"  {cost.memory / 1e6:,.0f} MB of memory, and 50 bytes for each user while "
-        f"they are counted\n"
+        f"  {cost.memory / 1e6:,.0f} MB of memory, and 50 bytes for each user while counting\n"
         f"  {cost.file / 1e6:,.1f} MB for its file\n"
         f"  {seconds:,.0f} s, and {MILLION_SECONDS:g} s for each million regions in GeoParquet, on "
         f"one core\n"
