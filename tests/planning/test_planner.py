@@ -41,7 +41,7 @@ def errors(made, place="busy"):
 
 def at(made, place="busy"):
     """The rows of a plan at one kind of places."""
-    return [row for row in made.rows if row.place == place]
+    return made.at(place)
 
 
 @pytest.mark.parametrize(

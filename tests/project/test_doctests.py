@@ -25,9 +25,11 @@ MODULES = {
     "mechanisms.paper.sensitivity": 1,
     "planning.planner": 2,
     "planning.advice": 1,
+    "planning.expected": 1,
     "planning.arguments": 1,
     "privacy.budget": 1,
     "releases.make": 4,
+    "study.coverage": 2,
     "synthetic": 2,
 }
 """The modules, each with how many examples it has at least."""

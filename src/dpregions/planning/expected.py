@@ -101,6 +101,10 @@ class Plan:
     rows: tuple[Expectation, ...]
     recommendations: tuple[Recommendation, ...] = ()
 
+    def at(self, place: str) -> list[Expectation]:
+        """Return the rows of one kind of places, ``"busy"`` or ``"typical"``."""
+        return [row for row in self.rows if row.place == place]
+
     def to_dataframe(self) -> pd.DataFrame:
         """Return the rows as a table."""
         import pandas as pd
@@ -131,8 +135,7 @@ class Plan:
             f"({self.neighbours}; {self.rehearsed_on})",
         ]
         for place in PLACES:
-            rows = [row for row in self.rows if row.place == place]
-            lines += ["", f"{_PLACES[place]}:", "", *_table(rows)]
+            lines += ["", f"{_PLACES[place]}:", "", *_table(self.at(place))]
         notes = [row.note for row in self.rows if row.note]
         lines += ["", *(f"* {note}" for note in dict.fromkeys(notes)), *self._footnotes()]
         advice = [str(one) for one in self.recommendations]

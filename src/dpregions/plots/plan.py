@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from dpregions.atomic_files import replacing
 from dpregions.lengths import shown_percent
-from dpregions.planning.rehearsal import BUSY
 from dpregions.plots import blank_figure, need_plot, write
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def draw_plan(plan: Plan, path: Path) -> None:
 
     queries = list(dict.fromkeys(row.query for row in plan.rows))
     cells = sorted({row.cell_size for row in plan.rows})
-    shown = [row for row in plan.rows if row.place == BUSY and not math.isnan(row.error)]
+    shown = [row for row in plan.at("busy") if not math.isnan(row.error)]
     heights = [math.log10(end) for row in shown for end in (row.low, row.high)]
     gap = 0.045 * (max(heights, default=0.0) - min(heights, default=0.0))
     n_cols = min(len(queries), _COLUMNS)
