@@ -19,8 +19,7 @@ from dpregions import cities
 from dpregions.errors import Argument, InputError
 from dpregions.geometry.lattice import STEPS
 from dpregions.geometry.outlines import Bound, Outlines
-from dpregions.intake.regions import read_outlines
-from dpregions.planning.exact_data import ExactData
+from dpregions.planning.exact_data import ExactData, outlines_that_count
 
 if TYPE_CHECKING:
     from dpregions.arrays import Ints
@@ -93,7 +92,7 @@ class Proxy:
         return {}
 
     def _touching(self, grid: Grid, bound: Bound) -> Outlines:
-        batches = [made() for made in read_outlines(self._opened(), grid, bound)]
+        batches = outlines_that_count(self._opened(), grid, bound, None)
         kept = [_taken(one, np.flatnonzero(one.touching(*grid.shape))) for one in batches]
         sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(one.offsets) for one in kept)])
         if len(sizes) == 1:
