@@ -165,16 +165,10 @@ class Buckets:
 
     def of_outlines(self, outlines: Outlines) -> Ints:
         """Return the bucket of each region, -1 where it touches no cell. Secret."""
-        from dpregions.mechanisms.footprint import kernel
-
         shape = self.n_rows, self.n_cols, self.side
         if self.alphabet == "sizes":
             return numbers_of_boxes(self, outlines.boxes(*shape))
-        c, across = self.catalogue, self.n_cols - self.widths + 1
-        return kernel.numbers_of_bodies(
-            outlines.xy, outlines.offsets, *shape, self.filed, c.first, c.last, c.spans, c.often,
-            self.letter_of_pattern, self.starts, across,
-        )  # fmt: skip
+        return self.numbers(*outlines.footprints(*shape, empty=True))
 
     def of_bodies(self, pattern: Ints, row: Ints, col: Ints) -> Ints:
         """Return the bucket of each pattern of the catalogue at a place."""
