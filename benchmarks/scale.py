@@ -102,7 +102,7 @@ SPARK = """
 import sys, time, json, os
 path, side = sys.argv[1], int(sys.argv[2])
 import dpregions as dpr
-from dpregions.engines import spark
+from dpregions.intake.sources.spark_files import session_at
 from dpregions.engines.choice import tally_of
 from dpregions.mechanisms.known import MECHANISMS
 from dpregions.privacy import Budget
@@ -122,7 +122,7 @@ def family():
             break
         mine |= more
     return sum(found.get(pid, 0) for pid in mine) / os.sysconf("SC_CLK_TCK")
-session = spark.session_at("local[2]")
+session = session_at("local[2]")
 session.sparkContext.setLogLevel("OFF")
 grid = dpr.Grid(0, 0, 1, side, side)
 bound = grid.bound(2, "shrink")

@@ -18,6 +18,7 @@ from dpregions.engines import local, spark
 from dpregions.engines.choice import tally_of
 from dpregions.errors import CRSError, InputError, InputTypeError, SourceError
 from dpregions.intake.regions import read_outlines
+from dpregions.intake.sources import spark_files
 from dpregions.mechanisms.known import MECHANISMS
 from dpregions.privacy import Budget
 from dpregions.privacy.ledger import Ledger
@@ -36,7 +37,7 @@ N = 1_500
 @pytest.fixture(scope="module")
 def session():
     """Return a Spark of two threads, which tries a task three times."""
-    made = spark.session_at("local[2,3]")
+    made = spark_files.session_at("local[2,3]")
     made.conf.set("spark.sql.shuffle.partitions", "3")
     made.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "200")
     made.sparkContext.setLogLevel("OFF")
@@ -203,9 +204,17 @@ class Lasting:
         pass
 
 
+class Kept(spark_files.SparkRegions):
+    """Regions whose session goes on when they are closed."""
+
+    def __exit__(self, *_):
+        pass
+
+
 def test_the_command_releases_a_file_on_spark(session, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(spark, "session_at", lambda master: Lasting(session))
+    monkeypatch.setattr(spark_files, "session_at", lambda master: Lasting(session))
+    monkeypatch.setattr(spark_files, "SparkRegions", Kept)
     city = dpr.synthetic.regions(400)
     city.to_parquet("homes.parquet")
     terms = ["--epsilon", 50, "--max-diameter", "2km", "--engine", "spark", "--master", "local[2]"]
@@ -216,7 +225,7 @@ def test_the_command_releases_a_file_on_spark(session, tmp_path, monkeypatch):
     assert abs(made.count(*made.grid.bounds) - 400) < 20
     for more, words in {
         ("--user-id", "nobody"): "'nobody' is no column",
-        ("--layer", "a"): "--layer has no use on Spark",
+        ("--layer", "a"): "--layer has no use for Spark",
     }.items():
         done = run("release", "homes.parquet", "-o", "other.parquet", *terms, *area, *more)
         assert done.exit_code != 0 and words in done.stderr.replace("\n", " ")
@@ -229,7 +238,7 @@ def test_the_command_releases_a_file_on_spark(session, tmp_path, monkeypatch):
     ("setting", "master"), [({"PATH": "", "JAVA_HOME": ""}, "local[1]"), ({}, "nonsense://x")]
 )
 def test_no_java_and_an_unknown_master_are_told(setting, master):
-    code = f"from dpregions.engines.spark import session_at\nsession_at({master!r})"
+    code = f"from dpregions.intake.sources.spark_files import session_at\nsession_at({master!r})"
     env = {**os.environ, **setting}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert f"master='{master}' gives no Spark session" in done.stderr

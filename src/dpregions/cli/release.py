@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import shlex
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -129,8 +128,7 @@ def release(
         with options.notes():
             _print_cost(area, terms, as_json)
         return
-    if master is not None:
-        asked["master"] = master
+    asked["master"] = master
     try:
         with options.notes():
             made, path, checksum = _publish(
@@ -173,38 +171,14 @@ def _publish(
         def progress(done: float) -> None:
             stage(f"reading, {done:.0%}" if done < 1 else "counting, noise and fit")
 
-        if "master" in asked:
-            stage("starting Spark")
-            with _on_spark(source, asked) as (regions, crs):
-                stage("counting on Spark, noise and fit")
-                made = make.release(regions, area, **terms, **paid, crs=crs)
-            stage("saving")
-            return made, *save(made)
+        if asked.get("master") is not None:
+            stage("starting Spark, counting, noise and fit")
         with open_regions(source, progress=progress, **asked) as regions:
             if regions.note is not None:
                 options.say(options.in_options(regions.note))
             made = make.release(regions, area, **terms, **paid)
         stage("saving")
         return made, *save(made)
-
-
-@contextmanager
-def _on_spark(source: str, asked: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-    """Open Parquet on Spark for as long as it is counted: a DataFrame, and its CRS."""
-    from dpregions.crs import read_crs
-    from dpregions.engines.spark import open_parquet, session_at
-    from dpregions.intake.units import id_columns
-
-    for name in ("sql", "layer", "lon", "lat"):
-        if asked[name] is not None:
-            raise InputError(f"--{name} has no use on Spark, which reads Parquet: leave it out")
-    ids = id_columns(asked["user_id"], asked["unit"])
-    stated = None if asked["crs"] is None else read_crs(asked["crs"])
-    session = session_at(asked["master"])
-    try:
-        yield open_parquet(session, source, ids, asked["geometry"], stated)
-    finally:
-        session.stop()
 
 
 def _print_cost(area: Domain, terms: dict[str, Any], as_json: bool) -> None:

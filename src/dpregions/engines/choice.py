@@ -38,13 +38,9 @@ def tally_of(
     tally : callable
         Makes an empty tally.
     """
-    if is_spark(regions):
-        from dpregions.engines import spark
+    reading: Any = read_outlines(regions, grid, bound, user_id=user_id, crs=crs)
+    if reading.frame is None:
+        return local.count(reading, tally)
+    from dpregions.engines import spark
 
-        return spark.count(regions, grid, bound, tally, user_id=user_id, crs=crs)
-    return local.count(read_outlines(regions, grid, bound, user_id=user_id, crs=crs), tally)
-
-
-def is_spark(regions: Any) -> bool:
-    """Whether regions are a Spark DataFrame; Spark is not imported to tell."""
-    return type(regions).__module__.startswith("pyspark.sql.") and hasattr(regions, "mapInArrow")
+    return spark.count(reading, tally)

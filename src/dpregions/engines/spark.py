@@ -8,34 +8,21 @@ counts once. Spark's own messages, which may quote a record, are never passed on
 
 from __future__ import annotations
 
-import os
 import pickle
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from dpregions._version import __version__
-from dpregions.crs import match_crs, one_crs, read_crs
 from dpregions.engines.worker import Job, contributed, summed
-from dpregions.errors import (
-    Argument,
-    DPRegionsError,
-    InputError,
-    InputTypeError,
-    MissingExtraError,
-    SourceError,
-)
-from dpregions.intake.arrow import geometry_field
-from dpregions.intake.ids import IdColumns, id_names, one_column, refuse_kind
-from dpregions.intake.users import exact_ids
+from dpregions.errors import DPRegionsError, InputError, InputTypeError, SourceError
 
 if TYPE_CHECKING:
-    from dpregions.geometry.domain import Domain
-    from dpregions.geometry.outlines import Bound
+    from dpregions.intake.elsewhere import Elsewhere
     from dpregions.mechanisms.base import Tally
 
 T = TypeVar("T", bound="Tally")
@@ -49,23 +36,13 @@ _LOOKED_AT_ALREADY: set[str] = set()
 """Applications of Spark whose workers were looked at."""
 
 
-def count(
-    frame: Any,
-    grid: Domain,
-    bound: Bound | None,
-    tally: Callable[[], T],
-    *,
-    user_id: Any = None,
-    crs: Any = None,
-) -> T:
+def count(reading: Elsewhere, tally: Callable[[], T]) -> T:
     """Return the tally of all regions of a Spark DataFrame, one for each user.
 
     Parameters
     ----------
-    frame : pyspark.sql.DataFrame
-        A column of WKB, and those of the ids.
-    grid, bound, user_id, crs
-        As `intake.regions.read_outlines` takes them; ids must be columns.
+    reading : Elsewhere
+        As `intake.regions.read_outlines` gives it for a DataFrame.
     tally : callable
         Makes an empty tally.
     """
@@ -75,10 +52,11 @@ def count(
             f"{type(whole).__name__} cannot be counted on Spark: it has neither marks nor entries, "
             f"see docs/how-to/engines.md"
         )
-    job, kinds = _job(frame, grid, bound, whole, user_id, crs)
+    frame, job = reading.frame, Job(replace(reading, frame=None), whole)
     use_own_python(frame.sparkSession)
     check_workers(frame.sparkSession)
-    rows = frame.select(*[frame[f"`{name}`"] for name in (*job.ids, job.geometry)])
+    rows = frame.select(*[frame[f"`{name}`"] for name in (*reading.ids, reading.geometry)])
+    kinds = [*reading.kinds]
     if hasattr(whole, "add_marks"):
         found = _collected(lambda: _counted_marks(rows, job, kinds))
         marks = [found.column(i).to_numpy() for i in range(found.num_columns - 1)]
@@ -87,41 +65,6 @@ def count(
         found = _collected(lambda: _summed_entries(rows, job, kinds))
         whole.add_entries(*(column.to_numpy() for column in found.columns))
     return whole
-
-
-def _job(
-    frame: Any, grid: Domain, bound: Bound | None, tally: Any, user_id: Any, crs: Any
-) -> tuple[Job, list[str]]:
-    """Return what workers need to know, and the types of ids in Spark's words; refuse the rest."""
-    import pyarrow as pa
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    try:
-        schema = to_arrow_schema(frame.schema)
-    except Exception as error:
-        failure = type(error).__name__
-    else:
-        failure = ""
-    if failure:
-        raise InputTypeError(
-            "the DataFrame has columns that Arrow does not know: select the ids and WKB, with "
-            "Sedona ST_AsBinary(geometry), before it is released"
-        )
-    geometry, carried = geometry_field(schema)
-    if user_id is not None and not isinstance(user_id, str | IdColumns):
-        raise InputTypeError(
-            Argument("user_id"), " must name a column of a Spark DataFrame, or be None"
-        )
-    names = [] if user_id is None else id_names(user_id, schema.names)
-    kinds = []
-    for name in names:
-        kind = schema.field(name).type
-        refuse_kind(name, kind)
-        ids, _ = exact_ids(pa.array([], kind))
-        kinds.append("long" if ids.type == pa.int64() else "binary")
-    source = one_crs(carried, None if crs is None else read_crs(crs), "the regions")
-    match_crs(source, grid, "regions")
-    return Job(grid, bound, source, tally, tuple(names), geometry), kinds
 
 
 def _counted_marks(rows: Any, job: Job, kinds: list[str]) -> Any:
@@ -261,73 +204,3 @@ def _started(call: Callable[[], Made]) -> Made:
         f"the Python and the packages of this process ({', '.join(_versions_here())}). Set "
         f"PYSPARK_PYTHON to theirs, and see Spark's own logs"
     )
-
-
-def session_at(master: str) -> Any:
-    """Return a Spark session at a master's URL; refuse where there is no Spark, Java or master."""
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise MissingExtraError("pyspark", "spark") from None
-    if master.startswith("local"):
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master(master).appName("dpregions")
-    builder = builder.config("spark.ui.showConsoleProgress", "false")
-    try:
-        return builder.getOrCreate()
-    except Exception as error:
-        kind = type(error).__name__
-    raise InputError(
-        Argument("master", repr(master)),
-        f" gives no Spark session ({kind}): Java 17 or later must be on the path, and the address "
-        f"one that Spark knows (local[2], spark://host:7077, yarn)",
-    )
-
-
-def open_parquet(
-    session: Any, source: str, ids: list[str], geometry: str | None, stated: Any
-) -> tuple[Any, Any]:
-    """Return the regions of Parquet files as a Spark DataFrame, and their CRS.
-
-    Parameters
-    ----------
-    session : pyspark.sql.SparkSession
-    source : str
-        A file, a folder of files or any address that Spark reads.
-    ids : list of str
-        The columns that make an id.
-    geometry : str or None
-        The column of WKB; None: the one that a file here marks, or the only one.
-    stated : CRS or None
-        Of files that carry none, or that are not here: Spark does not read the metadata.
-    """
-    import pyarrow.parquet as pq
-
-    carried, path = None, Path(source)
-    if path.is_file():
-        try:
-            schema = pq.read_schema(path)
-        except Exception:
-            schema = None
-        if schema is None:
-            raise InputError(f"{path} is cut short, damaged or not Parquet", argument="source")
-        geometry, carried = geometry_field(schema, geometry)
-    try:
-        frame = session.read.parquet(source)
-        names = list(frame.columns)
-    except Exception as error:
-        kind = type(error).__name__
-    else:
-        kind = ""
-    if kind:
-        raise InputError(
-            f"Spark cannot read the source as Parquet ({kind}): it takes files, folders and "
-            f"addresses of Parquet alone",
-            argument="source",
-        )
-    for name in ids:
-        one_column(name, names, "user_id")
-    if geometry is not None:
-        one_column(geometry, names, "geometry")
-        frame = frame.withColumnRenamed(geometry, "geometry").select(*ids, "geometry")
-    return frame, one_crs(carried, stated, "the regions")

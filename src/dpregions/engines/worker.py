@@ -15,35 +15,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.geometry.outlines import Outlines
-from dpregions.intake.arrow import plain_column
-from dpregions.intake.geometries import bytes_and_offsets
-from dpregions.intake.regions import outlines_of
-from dpregions.intake.users import exact_ids
 from dpregions.unforeseen import READING, foreseen
 
 if TYPE_CHECKING:
-    from pyproj import CRS
-
     from dpregions.arrays import Ints
-    from dpregions.geometry.domain import Domain
-    from dpregions.geometry.outlines import Bound
+    from dpregions.intake.elsewhere import Elsewhere
 
 
 @dataclass(frozen=True, repr=False)
 class Job:
-    """What a worker needs to know: public values, and an empty tally."""
+    """What a worker needs to know: how rows are read, and an empty tally. Public."""
 
-    grid: Domain
-    bound: Bound | None
-    crs: CRS | None
+    reading: Elsewhere
     tally: Any
-    ids: tuple[str, ...]
-    geometry: str
-
-    def outlines(self, batch: Any) -> Outlines:
-        """Return the outlines of a batch of rows."""
-        column = plain_column(batch.column(self.geometry))
-        return outlines_of(column, self.crs, self.grid, self.bound)
 
 
 def contributed(job: Job, batches: Iterator[Any]) -> Iterator[Any]:
@@ -59,11 +43,11 @@ def contributed(job: Job, batches: Iterator[Any]) -> Iterator[Any]:
 def _contributed(job: Job, batch: Any) -> Any:
     import pyarrow as pa
 
-    outlines = job.outlines(batch)
-    ids = [exact_ids(batch.column(name)) for name in job.ids]
-    there = np.logical_and.reduce([np.diff(outlines.offsets) > 0, *(good for _, good in ids)])
+    outlines = job.reading.outlines(batch)
+    ids, there = job.reading.users(batch)
+    there &= np.diff(outlines.offsets) > 0
     rows = np.flatnonzero(there)
-    columns = [column.take(pa.array(rows)) for column, _ in ids]
+    columns = [column.take(pa.array(rows)) for column in ids]
     # The highest byte first: bytes are then ordered as the two words are.
     keys = outlines.keys()[rows].astype(">u8").tobytes()
     columns.append(_bytes(keys, 16 * np.arange(len(rows) + 1)))
@@ -102,7 +86,11 @@ _AT_ONCE = 1 << 16
 
 
 def _add(tally: Any, column: Any) -> None:
-    column = plain_column(column)
-    octets, offsets = bytes_and_offsets(column)
-    xy = np.frombuffer(octets[offsets[0] : offsets[-1]].tobytes(), np.int64).reshape(-1, 2)
-    tally.add(Outlines(xy, (offsets - offsets[0]) // 16))
+    """Add outlines that `contributed` wrote as bytes."""
+    if not len(column):
+        return
+    _, ends, data = column.buffers()
+    offsets = np.frombuffer(ends, np.int32)[column.offset : column.offset + len(column) + 1]
+    octets = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
+    xy = np.frombuffer(octets.tobytes(), np.int64).reshape(-1, 2)
+    tally.add(Outlines(xy, (offsets - offsets[0]).astype(np.int64) // 16))

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.intake.arrow import plain_column
-from dpregions.intake.geometries import coordinates, decoded
+from dpregions.intake.geometries import coordinates, decoded, outlines_of
 from dpregions.intake.ids import IdColumns, one_column, user_numbers
-from dpregions.intake.regions import outlines_of
 from dpregions.unforeseen import READING, foreseen, foreseen_items
 
 if TYPE_CHECKING:

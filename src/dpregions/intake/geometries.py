@@ -14,12 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpregions.crs import reproject
 from dpregions.errors import InputTypeError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from pyproj import CRS
 
     from dpregions.arrays import Bools, Floats, Ints, Objects
+    from dpregions.geometry.domain import Domain
+    from dpregions.geometry.outlines import Bound, Outlines
 
 MAX_BYTES = 1 << 24
 """Longest WKB of one geometry that is read, about a million vertices: GEOS takes 40 times that."""
@@ -165,6 +169,14 @@ def _coordinates_by_geos(geometries: Objects) -> tuple[Floats, Ints]:
         geometries = object_array(map(listed, geometries))
         coords = shapely.get_coordinates(geometries)
     return coords, _starts(shapely.get_num_coordinates(geometries))
+
+
+def outlines_of(geometries: Any, crs: CRS | None, grid: Domain, bound: Bound | None) -> Outlines:
+    """Return the bounded integer outlines of geometries, empty where there is no contribution."""
+    coords, starts = coordinates(geometries)
+    if crs is not None and grid.crs is not None:
+        coords = reproject(coords, crs, grid.crs)
+    return grid.outlines(coords, starts, bound)
 
 
 def object_array(values: Iterable[Any]) -> Objects:

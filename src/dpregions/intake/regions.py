@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from dpregions.crs import match_crs, one_crs, read_crs, reproject
+from dpregions.crs import match_crs, one_crs, read_crs
 from dpregions.errors import Argument, InputError, InputTypeError
 from dpregions.geometry.outlines import Outlines
 from dpregions.intake.arrow import (
@@ -28,8 +28,10 @@ from dpregions.intake.arrow import (
     plain_column,
     with_schema,
 )
-from dpregions.intake.geometries import coordinates, decoded, object_array
+from dpregions.intake.elsewhere import Elsewhere
+from dpregions.intake.geometries import decoded, object_array, outlines_of
 from dpregions.intake.ids import IdColumns, id_names, refuse_kind, user_numbers
+from dpregions.intake.sources.spark_files import SparkRegions, is_spark, schema_of
 from dpregions.intake.units import mark_of, protected
 from dpregions.intake.users import Users, UserWords
 from dpregions.unforeseen import READING, foreseen, foreseen_items
@@ -90,6 +92,9 @@ class Reading:
     bound: Bound | None
     batch: int
 
+    frame: ClassVar[None] = None
+    """No other engine holds it."""
+
     @property
     def has_users(self) -> bool:
         """Whether several rows may be of one user, of which one counts."""
@@ -126,8 +131,10 @@ def read_outlines(
     user_id: Any = None,
     crs: Any = None,
     batch: int | None = None,
-) -> Reading:
+) -> Reading | Elsewhere:
     """Return any input as batches of outlines. What is wrong with the call is refused at once.
+
+    Of what Spark holds nothing is read here: `Elsewhere` tells its workers how to.
 
     Parameters
     ----------
@@ -145,17 +152,14 @@ def read_outlines(
     batch : int, optional
         The most regions of a batch, by default `BATCH`.
     """
+    if isinstance(regions, SparkRegions):
+        regions, crs = regions.frame, regions.crs if crs is None else crs
+    if is_spark(regions):
+        schema = schema_of(regions)
+        return Elsewhere.of(schema, grid, bound, user_id=user_id, crs=crs, frame=regions)
     source = foreseen(lambda: read_regions(regions, user_id=user_id, crs=crs), READING)
     match_crs(source.crs, grid, "regions")
     return Reading(source, grid, bound, batch or BATCH)
-
-
-def outlines_of(geometries: Any, crs: CRS | None, grid: Domain, bound: Bound | None) -> Outlines:
-    """Return the bounded integer outlines of geometries, empty where there is no contribution."""
-    coords, starts = coordinates(geometries)
-    if crs is not None and grid.crs is not None:
-        coords = reproject(coords, crs, grid.crs)
-    return grid.outlines(coords, starts, bound)
 
 
 def read_regions(regions: Any, *, user_id: Any = None, crs: Any = None) -> RegionSource:

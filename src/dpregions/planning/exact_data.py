@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from dpregions.engines.local import count
+from dpregions.engines.choice import tally_of
 from dpregions.geometry.doubled import SignedTable, SpanCounts
 from dpregions.geometry.lattice import STEPS
 from dpregions.geometry.outlines import Bound
 from dpregions.geometry.rectangles import Rectangles
-from dpregions.intake.regions import read_outlines
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -151,9 +150,9 @@ class ExactData:
 
 
 class _Kept:
-    """A tally that keeps outlines as they come."""
+    """A tally that keeps outlines as they come, in one thread."""
 
-    nbytes = 0
+    nbytes = 1 << 62
 
     def __init__(self) -> None:
         self.outlines: list[Outlines] = []
@@ -170,8 +169,7 @@ def outlines_that_count(
     regions: Any, grid: Domain, bound: Bound, user_id: Any
 ) -> tuple[Outlines, ...]:
     """Return the outlines of regions, one for each user, batch by batch."""
-    reading = read_outlines(regions, grid, bound, user_id=user_id)
-    return tuple(count(reading, _Kept, workers=1).outlines)
+    return tuple(tally_of(regions, grid, bound, _Kept, user_id=user_id).outlines)
 
 
 FLOOR = 0.001

@@ -57,8 +57,9 @@ def open_regions(
     crs: Any = None,
     lon: str | None = None,
     lat: str | None = None,
+    master: str | None = None,
     progress: Callable[[float], None] | None = None,
-) -> RegionStream:
+) -> Any:
     """Open a file, a database or an Arrow stream of regions, to be read in chunks.
 
     Parameters
@@ -83,12 +84,15 @@ def open_regions(
     lon, lat : str, optional
         For CSV: the columns of places, in degrees (WGS 84) unless `crs` is given. Each row is
         then a point.
+    master : str, optional
+        Open Parquet on Spark at this address ("local[2]", "spark://host:7077") instead of here:
+        a file, a folder or any address that Spark reads.
     progress : callable, optional
         Called with the share of the source that was read, 0 to 1.
 
     Returns
     -------
-    RegionStream
+    RegionStream, or SparkRegions where `master` is given
         For `release` and `EulerHistogram.from_regions`; can be read once. Only the columns
         above are read.
 
@@ -102,7 +106,7 @@ def open_regions(
     >>> release = dpr.release(regions, dpr.synthetic.grid(), epsilon=1, max_diameter="2km")
     """
     names = {"sql": sql, "layer": layer, "geometry": geometry, "user_id": user_id}
-    for name, value in {**names, "lon": lon, "lat": lat}.items():
+    for name, value in {**names, "lon": lon, "lat": lat, "master": master}.items():
         if value is not None and not isinstance(value, str):
             raise InputTypeError(Argument(name), f" must be text, got {type(value).__name__}")
     protected(user_id, unit)
@@ -110,7 +114,11 @@ def open_regions(
         both = Argument("lon"), " and ", Argument("lat")
         raise InputError(*both, " go together: name both columns")
     stated = None if crs is None else read_crs(crs)
-    request = Request(user_id, geometry, stated, sql, layer, lon, lat, progress, unit)
+    request = Request(user_id, geometry, stated, sql, layer, lon, lat, progress, unit, master)
+    if master is not None:
+        from dpregions.intake.sources.spark_files import open_on_spark
+
+        return open_on_spark(os.fspath(source), request)
     return open_requested(source, request)
 
 

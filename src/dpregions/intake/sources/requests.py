@@ -42,6 +42,7 @@ class Request:
     lat: str | None = None
     progress: Callable[[float], None] | None = None
     unit: Unit | None = None
+    master: str | None = None
     chunk_rows: int = CHUNK_ROWS
     csv_block: int = CSV_BLOCK
 

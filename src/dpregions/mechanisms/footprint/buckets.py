@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dpregions.arrays import Floats, Ints
-    from dpregions.geometry.outlines import Outlines
     from dpregions.mechanisms.footprint.catalogue import Catalogue
 
 Alphabet = Literal["sizes", "patterns"]
@@ -158,17 +157,6 @@ class Buckets:
         c, across = self.catalogue, self.n_cols - self.widths + 1
         return kernel.numbers_of_patterns(
             places, spans, self.filed, c.first, c.last, c.spans, c.often,
-            self.letter_of_pattern, self.starts, across,
-        )  # fmt: skip
-
-    def of_outlines(self, outlines: Outlines) -> Ints:
-        """Return the bucket of each region, by its pattern; -1 where it touches no cell. Secret."""
-        from dpregions.mechanisms.footprint import kernel
-
-        shape = self.n_rows, self.n_cols, self.side
-        c, across = self.catalogue, self.n_cols - self.widths + 1
-        return kernel.numbers_of_bodies(
-            outlines.xy, outlines.offsets, *shape, self.filed, c.first, c.last, c.spans, c.often,
             self.letter_of_pattern, self.starts, across,
         )  # fmt: skip
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dpregions.geometry.touch_kernel import footprint, span_buffers
-
 
 @njit(cache=True, nogil=True)
 def nearest_pattern(height, width, spans, first, last, known, often):
@@ -43,38 +41,17 @@ def numbers_of_patterns(places, spans, filed, first, last, known, often, letters
     """Return the bucket of each footprint where letters are patterns.
 
     `filed[h, w]` is the footprint that one is filed under, ``starts[k] + row * across[k] + col``
-    the bucket of letter k at a place.
+    the bucket of letter k at a place. One of height 0 has none: -1.
     """
     numbers = np.empty(len(places), np.int64)
     for i in range(len(places)):
         height, width = places[i, 2], places[i, 3]
-        h, w = filed[height, width, 0], filed[height, width, 1]
-        k = letters[nearest_pattern(h, w, spans[i], first, last, known, often)]
-        numbers[i] = starts[k] + places[i, 0] * across[k] + places[i, 1]
-    return numbers
-
-
-@njit(cache=True, nogil=True)
-def numbers_of_bodies(
-    xy, offsets, n_rows, n_cols, side, filed, first, last, known, often, letters, starts, across
-):
-    """Return what `numbers_of_patterns` does, straight from outlines; -1 where none is touched.
-
-    In one go, without the interpreter's lock: what other threads hold does not stop it.
-    """
-    numbers = np.empty(offsets.size - 1, np.int64)
-    spans = np.empty((2 * side - 1, 2), np.int16)
-    low, high = span_buffers(n_rows)
-    for i in range(offsets.size - 1):
-        row, col, height, width = footprint(
-            xy, offsets[i], offsets[i + 1], n_rows, n_cols, side, low, high, spans
-        )
         if height == 0:
             numbers[i] = -1
             continue
         h, w = filed[height, width, 0], filed[height, width, 1]
-        k = letters[nearest_pattern(h, w, spans, first, last, known, often)]
-        numbers[i] = starts[k] + row * across[k] + col
+        k = letters[nearest_pattern(h, w, spans[i], first, last, known, often)]
+        numbers[i] = starts[k] + places[i, 0] * across[k] + places[i, 1]
     return numbers
 
 
@@ -211,22 +188,3 @@ def shape_groups(filed, heights, widths, spans):
     for i in range(len(heights)):
         groups[i] = shape_group(filed, heights[i], widths[i], spans[i])
     return groups
-
-
-@njit(cache=True, nogil=True)
-def boxes_and_groups(xy, offsets, n_rows, n_cols, side, filed):
-    """Return row, column, height, width and group of shapes of each body; height 0 for none.
-
-    In one go, without the interpreter's lock: what other threads hold does not stop it.
-    """
-    found = np.zeros((offsets.size - 1, 5), np.int64)
-    spans = np.empty((2 * side - 1, 2), np.int16)
-    low, high = span_buffers(n_rows)
-    for i in range(offsets.size - 1):
-        row, col, height, width = footprint(
-            xy, offsets[i], offsets[i + 1], n_rows, n_cols, side, low, high, spans
-        )
-        if height:
-            found[i, 0], found[i, 1], found[i, 2], found[i, 3] = row, col, height, width
-            found[i, 4] = shape_group(filed, height, width, spans)
-    return found

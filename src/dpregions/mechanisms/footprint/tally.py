@@ -56,17 +56,17 @@ class FootprintTally:
 
         That is all that a tally keeps of a region.
         """
-        from dpregions.mechanisms.footprint.kernel import boxes_and_groups
+        from dpregions.mechanisms.footprint.kernel import shape_groups
 
         b = self._buckets
+        places, spans = outlines.footprints(b.n_rows, b.n_cols, b.side, empty=True)
         if self._patterns is not None:
-            return self._patterns.of_outlines(outlines)[:, None]
-        shape = b.n_rows, b.n_cols, b.side
-        found = boxes_and_groups(outlines.xy, outlines.offsets, *shape, b.filed)
-        numbers = np.full(len(found), -1)
-        inside = found[:, 2] > 0
-        boxes, group = found[inside, :4], found[inside, 4]
-        numbers[inside] = self._groups * b.numbers(boxes, None) + group
+            return self._patterns.numbers(places, spans)[:, None]
+        inside = places[:, 2] > 0
+        places, spans = places[inside], spans[inside]
+        numbers = np.full(len(inside), -1)
+        group = shape_groups(b.filed, places[:, 2], places[:, 3], spans)
+        numbers[inside] = self._groups * b.numbers(places, spans) + group
         return numbers[:, None]
 
     def add_marks(self, marks: Ints, times: Ints | None = None) -> None:

@@ -1,0 +1,134 @@
+"""Parquet on Spark: a session at a master's address, and the regions of files that it reads.
+
+Nothing is read here but schemas. Spark's own messages may quote a record, and are not passed on.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from dpregions.crs import one_crs
+from dpregions.errors import Argument, InputError, InputTypeError, MissingExtraError
+from dpregions.intake.arrow import geometry_field
+from dpregions.intake.ids import one_column
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyproj import CRS
+
+    from dpregions.intake.sources.requests import Request
+
+
+class SparkRegions:
+    """Regions in files that Spark reads, for `release`; closing it ends the session.
+
+    Attributes
+    ----------
+    frame : pyspark.sql.DataFrame
+    crs : pyproj.CRS or None
+    """
+
+    note = None
+
+    def __init__(self, frame: Any, crs: CRS | None) -> None:
+        self.frame, self.crs = frame, crs
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.frame.sparkSession.stop()
+
+
+def is_spark(regions: Any) -> bool:
+    """Whether regions are a Spark DataFrame; Spark is not imported to tell."""
+    return type(regions).__module__.startswith("pyspark.sql.") and hasattr(regions, "mapInArrow")
+
+
+def schema_of(frame: Any) -> pyarrow.Schema:
+    """Return the Arrow schema of a Spark DataFrame."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    schema = None
+    with suppress(Exception):
+        schema = to_arrow_schema(frame.schema)
+    if schema is None:
+        raise InputTypeError(
+            "the DataFrame has columns that Arrow does not know: select the ids and WKB, with "
+            "Sedona ST_AsBinary(geometry), before it is released"
+        )
+    return schema
+
+
+def session_at(master: str) -> Any:
+    """Return a Spark session at a master's URL; refuse where there is no Spark, Java or master."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise MissingExtraError("pyspark", "spark") from None
+    if master.startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(master).appName("dpregions")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
+    try:
+        return builder.getOrCreate()
+    except Exception as error:
+        kind = type(error).__name__
+    raise InputError(
+        Argument("master", repr(master)),
+        f" gives no Spark session ({kind}): Java 17 or later must be on the path, and the address "
+        f"one that Spark knows (local[2], spark://host:7077, yarn)",
+    )
+
+
+def open_on_spark(source: str, request: Request) -> SparkRegions:
+    """Open Parquet on Spark: a file, a folder of files or any address that Spark reads.
+
+    A file on this machine tells its CRS; of others, Spark does not read what their metadata say.
+    """
+    import pyarrow.parquet as pq
+
+    request.refuse_useless("Spark, which reads Parquet")
+    assert request.master is not None
+    carried, path, geometry = None, Path(source), request.geometry
+    if path.is_file():
+        schema = None
+        with suppress(Exception):
+            schema = pq.read_schema(path)
+        if schema is None:
+            raise InputError(f"{path} is cut short, damaged or not Parquet", argument="source")
+        geometry, carried = geometry_field(schema, geometry)
+    session = session_at(request.master)
+    try:
+        return _opened(session, source, request, geometry, one_crs(carried, request.crs, "they"))
+    except BaseException:
+        session.stop()
+        raise
+
+
+def _opened(
+    session: Any, source: str, request: Request, geometry: str | None, crs: CRS | None
+) -> SparkRegions:
+    try:
+        frame = session.read.parquet(source)
+        names = list(frame.columns)
+    except Exception as error:
+        failure = type(error).__name__
+    else:
+        failure = ""
+    if failure:
+        raise InputError(
+            f"Spark cannot read the source as Parquet ({failure}): it takes files, folders and "
+            f"addresses of Parquet alone",
+            argument="source",
+        )
+    ids = request.id_columns(names)
+    if geometry is not None:
+        one_column(geometry, names, "geometry")
+        columns = [frame[f"`{name}`"] for name in ids]
+        frame = frame.select(*columns, frame[f"`{geometry}`"].alias("geometry"))
+    return SparkRegions(frame, crs)
