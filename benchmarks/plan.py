@@ -91,7 +91,8 @@ def settings(data: Path | None, quick: bool = False) -> list[Setting]:
             load = partial(tdrive, data, n)
             found.append(Setting("T-Drive", 10_000, n, epsilon, load, told=False))
     if data is not None and (data / "geolife.parquet").exists():
-        found.append(Setting("GeoLife", 20_000, 20, 1.0, partial(geolife, data, 20), told=False))
+        # Most rows of its file have no region in the area: the guess is about those that do.
+        found.append(Setting("GeoLife", 200, 20, 1.0, partial(geolife, data, 20), told=False))
     return found
 
 

@@ -43,7 +43,7 @@ def test_the_choices_are_listed():
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["nonsense"], "nonsense is no experiment: choose from sizes, shapes"),
+        (["nonsense"], "nonsense is no experiment: choose from sizes, people"),
         (["sizes", "--methods", "magic"], "magic is no method"),
         (["sizes", "--methods", ""], "nothing is no method"),
         (["sizes", "--methods", "paper,paper"], "twice"),

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from benchmarks.utility import bootstrap_ratio, l1_ratio, ratio
-from dpregions import synthetic
+from dpregions import Grid, cities, synthetic
 from dpregions.errors import InputError
 from dpregions.geometry.doubled import SignedTable
 from dpregions.geometry.rectangles import Rectangles
@@ -19,7 +19,14 @@ from dpregions.privacy.budget import Budget
 from dpregions.study.datasets import Setting, exact_data
 from dpregions.study.experiments.base import Unit, measure
 from dpregions.study.experiments.errors import ERRORS, questions
-from dpregions.study.harness import errors_by_size, evaluate, implied_histogram, l1_distance
+from dpregions.study.harness import (
+    errors_by_size,
+    evaluate,
+    implied_histogram,
+    l1_distance,
+    people_questions,
+    sized_questions,
+)
 from dpregions.study.methods import BASELINES, METHODS
 from dpregions.study.methods.baselines import CellSums
 from support.small_studies import TINY, source
@@ -109,6 +116,7 @@ def test_the_table_has_a_row_for_each_method_size_and_repetition(city):
     assert set(table["method"]) == names
     assert table["question"].value_counts().to_dict() == {
         "size": len(names) * 2 * 2,
+        "people": len(names) * 2 * 2,
         "l1": len(names) * 2,
     }
     assert table.attrs["label"] == "study on exact data: not a private release"
@@ -116,6 +124,21 @@ def test_the_table_has_a_row_for_each_method_size_and_repetition(city):
     assert errors_by_size(table).shape == (len(names), 2)
     assert ratio(table, "round", "footprint", 1.0).value > 1
     assert l1_ratio(table, "round", "footprint").value > 1
+
+
+def test_errors_are_told_both_ways_and_people_are_where_counts_are_large():
+    grid = Grid(0, 0, 1, 20, 20)
+    data = ExactData.of(cities.made_up("skewed", 1000).regions(grid, 2), grid, 2)
+    table = evaluate(data, ["footprint"], epsilon=1, repetitions=3, shares=(0.01,), placements=60)
+    anywhere, people = (
+        errors_by_size(table, placed).loc["footprint", 0.01] for placed in ("size", "people")
+    )
+    assert people < anywhere
+    rng = np.random.default_rng(0)
+    (asked,) = people_questions((0.01,), data, rng, 200)
+    (even,) = sized_questions((0.01,), 20, 20, rng, 200)
+    assert np.median(data.truth.answers(asked.cells)) > 50
+    assert np.median(data.truth.answers(even.cells)) < 5
 
 
 def test_a_method_has_the_same_noise_beside_other_methods(city):

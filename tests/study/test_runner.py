@@ -14,13 +14,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import dpregions as dpr
 from dpregions.errors import InputError, MissingExtraError
 from dpregions.planning.exact_data import ExactData
 from dpregions.study import folder as study_folder
 from dpregions.study.datasets import CABSPOTTING, GEOLIFE, SYNTHETIC, TDRIVE
 from dpregions.study.experiments import EXPERIMENTS, chosen_experiments
 from dpregions.study.experiments.base import measure
+from dpregions.study.experiments.errors import questions
 from dpregions.study.folder import StudyFolder, study_settings
+from dpregions.study.harness import people_questions
 from dpregions.study.methods import METHODS
 from dpregions.study.runner import Plan
 from dpregions.study.runner import run_study as run_in_two_processes
@@ -34,10 +37,21 @@ SPREAD = ["low", "high", "repetitions"]
 ERRORS = [*WHERE, "method", "share_percent", "height", "width", "error_percent", *SPREAD]
 SCHEMAS = {
     "sizes": ERRORS,
+    "people": ERRORS,
     "shapes": [*ERRORS, "size"],
     "cells": ERRORS,
     "epsilon": ERRORS,
     "l1": [*WHERE, "method", "l1", "relative_l1", *SPREAD],
+    "coverage": [
+        *WHERE,
+        "size",
+        "decile",
+        "held_percent",
+        "queries",
+        "regions",
+        "width",
+        "repetitions",
+    ],
     "consistency": [
         *WHERE,
         "method",
@@ -133,7 +147,7 @@ def test_every_method_is_in_every_table_of_methods(everything):
     out, _ = everything
     baselines = set(METHODS) - {"paper", "footprint"}
     named = {"euler", "diff-priv", "lin-prog", "round", "footprint", "footprint-signed"} | baselines
-    for name in ("sizes", "shapes", "cells", "epsilon", "l1", "consistency", "density"):
+    for name in ("sizes", "people", "shapes", "cells", "epsilon", "l1", "consistency", "density"):
         assert set(read(out, name)["method"]) == named, name
 
 
@@ -146,6 +160,28 @@ def test_settings_are_those_of_the_issue(everything):
     epsilon = read(out, "epsilon")
     assert sorted(set(epsilon["epsilon"])) == [0.1, 0.4, 0.7, 1.0]
     assert set(epsilon["cell_km"]) == {2}
+
+
+def test_coverage_is_told_by_size_and_tenth_of_the_truth(everything):
+    out, made = everything
+    table = read(out, "coverage")
+    assert table["decile"].between(1, 10).all() and table["held_percent"].between(0, 100).all()
+    assert {"1 x 1", "2 x 2", "100 %"} <= set(table["size"])
+    assert table.groupby("size")["queries"].sum()["1 x 1"] == 2 * 40
+    one = table[table["size"] == "1 x 1"].sort_values("decile")
+    assert one["regions"].is_monotonic_increasing and one["regions"].iloc[-1] > 0
+    assert "hold the true count" in made.report.read_text()
+
+
+def test_placing_as_people_are_does_not_move_the_papers_questions():
+    """They are drawn last, so tables of the paper's experiments stay what they were."""
+    data = ExactData.of(dpr.synthetic.regions(50), dpr.synthetic.grid("20km", "2km"), "2km")
+    alone, beside = np.random.default_rng(3), np.random.default_rng(3)
+    first = [question.cells for question in questions(10, alone)]
+    both = [*questions(10, beside), *people_questions((0.01,), data, beside)]
+    for cells, question in zip(first, both, strict=False):
+        np.testing.assert_array_equal(cells, question.cells)
+    assert both[-1].kind == "people"
 
 
 def test_diff_priv_is_at_distance_one_from_itself(everything):

@@ -46,7 +46,7 @@ def asked_shapes(grid: Grid) -> dict[str, tuple[int, int]]:
     --------
     >>> from dpregions import Grid
     >>> list(asked_shapes(Grid(0, 0, 1, 4, 4)))
-    ['1 x 1', '2 x 2', '3 x 3', '100 %']
+    ['1 x 1', '2 x 2', '3 x 3', '50 %', '100 %']
     """
     on = Rectangles(*grid.shape)
     named = {f"{side} x {side}": (side, side) for side in SIDES if side <= min(grid.shape)}

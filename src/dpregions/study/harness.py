@@ -38,6 +38,9 @@ COLUMNS = ("repetition", "method", "question", "share", "height", "width", "valu
 PLACEMENTS = 100
 """Questions of each size and shape in each repetition."""
 
+ANYWHERE, PEOPLE = "size", "people"
+"""Kinds of questions by size: placed evenly, as in the paper, and placed as people are."""
+
 
 class Question(NamedTuple):
     """One size and shape of rectangle, at several places."""
@@ -106,7 +109,21 @@ def sized_questions(
     for share in shares:
         shape = rectangles.shape_of(share)
         cells = rectangles.placed(*shape, placements, rng, turned=True)
-        yield Question("size", share, *shape, cells)
+        yield Question(ANYWHERE, share, *shape, cells)
+
+
+def people_questions(
+    shares: Iterable[float],
+    data: ExactData,
+    rng: np.random.Generator,
+    placements: int = PLACEMENTS,
+) -> Iterator[Question]:
+    """Yield the same rectangles, placed as people are: each region is as likely to be near one."""
+    rectangles = Rectangles(*data.grid.shape)
+    for share in shares:
+        shape = rectangles.shape_of(share)
+        cells = data.placed_as_people(*shape, placements, rng, turned=True)
+        yield Question(PEOPLE, share, *shape, cells)
 
 
 def evaluate(
@@ -142,7 +159,8 @@ def evaluate(
     -------
     pandas.DataFrame
         What `Trial.errors` yields: `value` is the median relative error where `question` is
-        "size", and the distance of the whole histogram from the exact one where it is "l1".
+        "size" (placed evenly) or "people" (placed as people are), and the distance of the whole
+        histogram from the exact one where it is "l1".
         Its attribute `label` says what it is.
     """
     import pandas as pd
@@ -151,7 +169,8 @@ def evaluate(
     trial = Trial(data, chosen, Budget(epsilon), neighbours, seed)
 
     def ask(rng: np.random.Generator) -> Iterator[Question]:
-        return sized_questions(shares, *data.grid.shape, rng, placements)
+        yield from sized_questions(shares, *data.grid.shape, rng, placements)
+        yield from people_questions(shares, data, rng, placements)
 
     table = pd.DataFrame([row for i in range(repetitions) for row in trial.errors(i, ask)])
     table.attrs["label"] = ExactData.label
@@ -163,12 +182,12 @@ def l1_distance(released: ArrayLike, exact: ArrayLike) -> float:
     return float(np.abs(np.asarray(released, np.float64) - np.asarray(exact)).sum())
 
 
-def errors_by_size(table: pd.DataFrame) -> pd.DataFrame:
+def errors_by_size(table: pd.DataFrame, placed: str = ANYWHERE) -> pd.DataFrame:
     """Return the error of each method (rows) at each share (columns).
 
-    The median over repetitions of the median over placements.
+    The median over repetitions of the median over placements, which are `ANYWHERE` or as `PEOPLE`.
     """
-    sizes = table[table["question"] == "size"]
+    sizes = table[table["question"] == placed]
     return sizes.groupby(["method", "share"], sort=False)["value"].median().unstack("share")
 
 

@@ -13,12 +13,13 @@ from dpregions.errors import InputError
 from dpregions.study.experiments.base import Experiment
 from dpregions.study.experiments.cells import CELLS
 from dpregions.study.experiments.consistency import CONSISTENCY
+from dpregions.study.experiments.coverage import COVERAGE
 from dpregions.study.experiments.density import DENSITY
 from dpregions.study.experiments.epsilon import EPSILON
 from dpregions.study.experiments.extraction import EXTRACTION
 from dpregions.study.experiments.l1 import L1
 from dpregions.study.experiments.shapes import SHAPES
-from dpregions.study.experiments.sizes import SIZES
+from dpregions.study.experiments.sizes import PEOPLE, SIZES
 from dpregions.study.experiments.times import TIMES
 
 if TYPE_CHECKING:
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
 
 EXPERIMENTS = {
     made.name: made
-    for made in (SIZES, SHAPES, CELLS, EPSILON, L1, CONSISTENCY, TIMES, DENSITY, EXTRACTION)
+    for made in (
+        *(SIZES, PEOPLE, SHAPES, CELLS, EPSILON, L1),
+        *(COVERAGE, CONSISTENCY, TIMES, DENSITY, EXTRACTION),
+    )
 }
 
 

@@ -1,4 +1,4 @@
-"""How far answers are off: what the five experiments on errors share.
+"""How far answers are off: what the six experiments on errors share.
 
 Study on exact data: not a private release. One draw of each method answers every question of
 its repetition, so sizes, shapes, cells, epsilon and L1 distances are read from the same rows.
@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 from dpregions.geometry.rectangles import Rectangles
 from dpregions.study import charts
 from dpregions.study.experiments.base import SPREAD, WHERE, Measure, Source, Unit, spread
-from dpregions.study.harness import PLACEMENTS, Question, Row, sized_questions
+from dpregions.study.harness import (
+    ANYWHERE,
+    PLACEMENTS,
+    Question,
+    Row,
+    people_questions,
+    sized_questions,
+)
 from dpregions.study.methods import BASELINES, EULER, OURS, ROUND
 from dpregions.study.words import percent, times_as
 
@@ -31,8 +38,14 @@ COLUMNS = (*WHERE, "method", "share_percent", "height", "width", "error_percent"
 def errors(source: Source, unit: Unit) -> Iterator[Row]:
     """Yield each method's median error for sizes and shapes of questions, and its L1 distance."""
     trial = source.trial(unit.setting)
+
+    def ask(rng: np.random.Generator) -> Iterator[Question]:
+        yield from questions(unit.setting.n, rng)
+        # Last, so that the others are placed as they would be without them.
+        yield from people_questions(sorted({*SMALL, *LARGE}), trial.data, rng)
+
     for repetition in range(unit.first, unit.last):
-        yield from trial.errors(repetition, lambda rng: questions(unit.setting.n, rng))
+        yield from trial.errors(repetition, ask)
 
 
 ERRORS = Measure("errors", errors, each=0.1)
@@ -67,9 +80,9 @@ def error_rows(raw: pd.DataFrame, *kinds: str) -> pd.DataFrame:
     return table
 
 
-def size_errors(raw: pd.DataFrame, *shares: float) -> pd.DataFrame:
+def size_errors(raw: pd.DataFrame, *shares: float, placed: str = ANYWHERE) -> pd.DataFrame:
     """Return the errors of near-square questions: of all sizes, or of some."""
-    table = error_rows(raw, "size")
+    table = error_rows(raw, placed)
     if shares:
         table = table[table["share"].isin(shares)].reset_index(drop=True)
     return table

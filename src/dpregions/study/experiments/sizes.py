@@ -1,10 +1,15 @@
-"""The experiment `sizes`: errors by size of the question. Not a private release."""
+"""The experiments `sizes` and `people`: errors by size of the question. Not a private release.
+
+The same rectangles are asked at places anywhere, as in the paper, and at places where people are.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from dpregions.study import charts
+from dpregions.study import charts, harness
 from dpregions.study.datasets import CABSPOTTING, Setting
 from dpregions.study.experiments.base import FINE, Experiment, Pictures, Source, datasets_of
 from dpregions.study.experiments.errors import COLUMNS, ERRORS, against, in_columns, size_errors
@@ -19,7 +24,7 @@ SMALL_LIMIT, LARGE_LIMIT, CAB_LIMIT = 20.0, 10.0, 10.0
 """Errors in percent that the paper prints; "very low" is read as below 10 %."""
 
 
-def _draw(table: pd.DataFrame, source: Source) -> Pictures:
+def _draw(table: pd.DataFrame, source: Source, name: str = "sizes") -> Pictures:
     parts = datasets_of(table)
     figure, axes = charts.two_rows(len(parts))
     for column, mine in enumerate(parts.values()):
@@ -33,7 +38,7 @@ def _draw(table: pd.DataFrame, source: Source) -> Pictures:
             axis.set_xticks([1, 2, 4, 6, 8, 10] if row == 0 else [10, 20, 40, 60, 80, 100])
             charts.error_axis(axis, column == 0)
     charts.add_legend(figure, charts.shown(table))
-    yield "sizes", figure
+    yield name, figure
 
 
 def _say(part: pd.DataFrame) -> str:
@@ -128,4 +133,16 @@ SIZES = Experiment(
     draw=_draw,
     say=_say,
     judges=(_tdrive_small, _tdrive_large, _cabspotting),
+)
+
+PEOPLE = replace(
+    SIZES,
+    name="people",
+    title="Error by size of the question, where people are",
+    about="The same rectangles, placed as people are: about a region, each as likely as any other. "
+    "At random places many questions of a crowded city are nearly empty; here few are. Errors are "
+    "reckoned alike.",
+    summary=partial(size_errors, placed=harness.PEOPLE),
+    draw=partial(_draw, name="people"),
+    judges=(),
 )
