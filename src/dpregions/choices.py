@@ -12,6 +12,7 @@ from dpregions.errors import Argument, InputError
 Neighbours: TypeAlias = Literal["add-remove", "replace-one"]
 Unit: TypeAlias = Literal["user", "record", "trajectory"]
 Method: TypeAlias = Literal["footprint", "paper"]
+Favour: TypeAlias = Literal["people", "places"]
 Oversize: TypeAlias = Literal["shrink", "drop"]
 FixUnit: TypeAlias = Literal["user", "trajectory"]
 TraceFormat: TypeAlias = Literal["auto", "tdrive", "geolife", "cabspotting", "table"]

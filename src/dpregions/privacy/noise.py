@@ -100,7 +100,10 @@ class SystemNoise:
 
     def __init__(self) -> None:
         # What cannot be loaded must fail here, before a budget pays for noise.
-        import opendp.prelude  # noqa: F401
+        import opendp.domains
+        import opendp.measurements
+        import opendp.metrics
+        import opendp.mod  # noqa: F401
 
     def add(self, values: Ints, *, epsilon: BudgetLike, sensitivity: int) -> Ints:
         """Return the values with independent integer Laplace noise on every one of them."""

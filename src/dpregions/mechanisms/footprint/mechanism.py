@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 
+from dpregions.choices import Favour, refuse_other
 from dpregions.errors import Argument, InputTypeError, PrivacyError
 from dpregions.geometry.grid import Grid
 from dpregions.mechanisms.base import Cost, Held, Layout
@@ -35,7 +36,6 @@ from dpregions.mechanisms.footprint.choice import (
     choose,
     may_measure_shapes,
     n_affordable,
-    workload_sizes,
 )
 from dpregions.mechanisms.footprint.fits import combine
 from dpregions.mechanisms.footprint.levels import SHAPES, WHOLE, Hierarchy
@@ -51,6 +51,7 @@ from dpregions.mechanisms.footprint.tree.outcome import TreeOutcome
 from dpregions.mechanisms.footprint.tree.prepared import PreparedTree
 from dpregions.mechanisms.footprint.tree.reading import TreeReading
 from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
+from dpregions.mechanisms.footprint.workload import ALL_SIZES, Workload
 from dpregions.memory import BUCKET, COMPONENT, FILE, PART, refuse_beyond
 from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.noise import scale_for
@@ -79,9 +80,12 @@ class Footprint:
 
     Parameters
     ----------
-    workload : sequence, optional
+    workload : sequence or geometries, optional
         Sizes of the rectangles that matter, each a side or a pair (width, height), numbers or
-        text ("2km"): the budget is laid out for them. By default all sizes matter alike.
+        text ("2km"); or polygons (districts) in the grid's CRS or with one of their own. The budget
+        is laid out for them. By default all sizes matter alike.
+    favour : {"people", "places"}
+        Whether it is laid out for queries where people are as well, or for all places alike.
     strategy : Strategy or Adaptive, optional
         What to measure, fixed beforehand; by default it is chosen for the noisy total, and on
         grids of more than 64 cells a side it is an adaptive tree.
@@ -93,10 +97,12 @@ class Footprint:
     name: ClassVar[str] = "footprint"
 
     workload: Any = None
+    favour: Favour = "people"
     strategy: Strategy | Adaptive | None = None
     tuning: Tuning = field(default=TUNING, repr=False)
 
     def __post_init__(self) -> None:
+        refuse_other(self.favour, Favour, "favour")
         if not isinstance(self.strategy, Strategy | Adaptive | None):
             raise InputTypeError(
                 Argument("strategy"), f" must be a Strategy or Adaptive, got {self.strategy!r}"
@@ -169,8 +175,7 @@ class Footprint:
              " is Adaptive with a smaller most_parts"),
             PrivacyError,
         )  # fmt: skip
-        if self.workload is not None:
-            workload_sizes(self.workload, grid)  # refuses what is not one
+        Workload.of(self.workload, grid)  # refuses what is not one
         listed = can_be_listed(side, 1, 1)
         known = catalogue(side, base.bound.steps, self.tuning) if listed else None
         made = PreparedTree(
@@ -184,7 +189,7 @@ class Footprint:
     ) -> PreparedFootprint:
         """Settle everything for one grid, beside so many bytes that are held already."""
         grid, bound, side = base.grid, base.bound, _side(base)
-        sizes = None if self.workload is None else workload_sizes(self.workload, grid)
+        workload = Workload.of(self.workload, grid)
         if isinstance(self.strategy, Adaptive):
             raise PrivacyError("a tree is measured on a grid, not for a partition's cells")
         _refuse_hopeless(first, factor, bound)
@@ -194,8 +199,9 @@ class Footprint:
         _refuse_beyond_memory(grid, max(n_sizes, n_affordable(known, *grid.shape)), held)
         trees = base.area is None
         prepared = PreparedFootprint(
-            grid, bound.steps, first, rest, factor, known, sizes, self.strategy, trees, self.tuning
-        )
+            grid, bound.steps, first, rest, factor, known, self.strategy, workload, self.favour,
+            trees, self.tuning,
+        )  # fmt: skip
         # What is chosen after the debit must work: a strategy or a tuning of one's own is tried.
         if self.strategy is not None or self.tuning != TUNING:
             prepared.try_out()
@@ -237,8 +243,9 @@ class PreparedFootprint:
     sensitivity: int
     """Of every measurement: 2 under replace-one."""
     known: Catalogue
-    sizes: list[tuple[int, int]] | None
     fixed: Strategy | None
+    workload: Workload = ALL_SIZES
+    favour: Favour = "people"
     trees: bool = True
     """Whether an adaptive tree may be chosen."""
     tuning: Tuning = TUNING
@@ -274,7 +281,8 @@ class PreparedFootprint:
             n_regions=n_regions,
             spent=float(self.first),
             factor=self.sensitivity,
-            sizes=self.sizes,
+            workload=self.workload,
+            favour=self.favour,
             trees=self.trees,
             tuning=self.tuning,
         )
