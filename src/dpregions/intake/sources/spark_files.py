@@ -102,9 +102,13 @@ def open_on_spark(source: str, request: Request) -> SparkRegions:
         if schema is None:
             raise InputError(f"{path} is cut short, damaged or not Parquet", argument="source")
         geometry, carried = geometry_field(schema, geometry)
+    # Spark has a folder and a default file system of its own.
+    address = f"file://{path.resolve()}" if path.exists() else source
     session = session_at(request.master)
     try:
-        return _opened(session, source, request, geometry, one_crs(carried, request.crs, "they"))
+        return _opened(
+            session, address, request, geometry, one_crs(carried, request.crs, "the regions")
+        )
     except BaseException:
         session.stop()
         raise
