@@ -130,7 +130,8 @@ def settings(data: Path | None, quick: bool = False) -> list[Setting]:
 def measured(setting: Setting, releases: Iterable[int], state: Path | None = None) -> pd.DataFrame:
     """Return the rows of some releases, by the present or by an earlier state of the package."""
     city, numbers = setting.load(), list(releases)
-    data = ExactData.of(*city, setting.max_diameter)
+    # One row is one region: of GeoLife, one for each trajectory.
+    data = ExactData.of(*city, setting.max_diameter, user_id=None)
     if state is None:
         return interval_rows(
             data, setting.max_diameter, epsilon=setting.epsilon, releases=numbers,

@@ -65,7 +65,8 @@ class Setting:
     def data(self) -> list[ExactData]:
         """Return the data that are measured."""
         if self.load is not None:
-            return [ExactData.of(*self.load(), MAX_DIAMETER)]
+            # One row is one region: of GeoLife, one for each trajectory.
+            return [ExactData.of(*self.load(), MAX_DIAMETER, user_id=None)]
         made = (
             cities.made_up(self.kind, self.n_regions, seed=seed).regions(self.grid, MAX_DIAMETER)
             for seed in range(CITIES)
@@ -91,8 +92,7 @@ def settings(data: Path | None, quick: bool = False) -> list[Setting]:
             load = partial(tdrive, data, n)
             found.append(Setting("T-Drive", 10_000, n, epsilon, load, told=False))
     if data is not None and (data / "geolife.parquet").exists():
-        # Most rows of its file have no region in the area: the guess is about those that do.
-        found.append(Setting("GeoLife", 200, 20, 1.0, partial(geolife, data, 20), told=False))
+        found.append(Setting("GeoLife", 25_000, 20, 1.0, partial(geolife, data, 20), told=False))
     return found
 
 
