@@ -248,6 +248,14 @@ class PreparedFootprint:
     """Whether an adaptive tree may be chosen."""
     tuning: Tuning = TUNING
 
+    @property
+    def laid_out_for(self) -> str:
+        """The queries that the budget is laid out for, in words."""
+        if self.fixed is not None:
+            return ""
+        where = {"people": "where people are and everywhere", "places": "everywhere alike"}
+        return f"{self.workload.in_words()}, {where[self.favour]}"
+
     def tally(self) -> FootprintTally:
         """Return an empty tally, of the finest alphabet that may be measured."""
         return FootprintTally(self._finest)
