@@ -111,8 +111,8 @@ def known_options(command):
 
 
 NAMES = """
-cell_size cell_sizes confidence covert crs datasets epsilon epsilons folder format gap geometry
-grids k lat layer lon max_diameter method methods n_regions neighbours out oversize queries
+cell_size cell_sizes confidence covert crs datasets epsilon epsilons favour folder format gap
+geometry grids k lat layer lon max_diameter method methods n_regions neighbours out oversize queries
 repetitions seed side sql target time total unit user_id what workload
 """
 

@@ -10,10 +10,12 @@ from functools import partial
 from pathlib import Path
 from unittest import mock
 
+import geopandas
 import numpy as np
 import pandas as pd
 import pytest
 import rich.status
+import shapely
 
 import dpregions as dpr
 from dpregions.cli import release as cli_release
@@ -196,6 +198,23 @@ def test_rows_and_trajectories_have_accounts_of_their_own(folder, regions):
 def test_the_workload_lays_the_budget_out(folder):
     done = publish("--workload", "1km, 2kmx4km,3000")
     assert done.exit_code == 0, done.stderr
+    said = dpr.load("city.parquet").laid_out_for
+    assert said.endswith("(rows x columns of cells), where people are and everywhere")
+
+
+def test_a_file_of_districts_lays_the_budget_out(folder):
+    assert publish("--overwrite").exit_code == 0
+    grid = dpr.load("city.parquet").grid
+    xmin, ymin, xmax, ymax = grid.bounds
+    middle = (xmin + xmax) / 2
+    halves = [shapely.box(xmin, ymin, middle, ymax), shapely.box(middle, ymin, xmax, ymax)]
+    geopandas.GeoSeries(halves, crs=grid.crs).to_file("halves.gpkg")
+    done = publish("--overwrite", "--workload", "halves.gpkg", "--favour", "places")
+    assert done.exit_code == 0, done.stderr
+    assert dpr.load("city.parquet").laid_out_for.startswith("2 districts of about ")
+    assert "everywhere alike" in dpr.load("city.parquet").describe()
+    refused = publish("--overwrite", "--workload", "none.gpkg")
+    assert refused.exit_code == 2 and "there is no such file" in refused.stderr
 
 
 # What is refused

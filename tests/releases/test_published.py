@@ -163,6 +163,7 @@ def test_the_public_function_takes_neither_seed_nor_noise():
         "user_id",
         "oversize",
         "workload",
+        "favour",
         "covert",
         "crs",
         "ledger",

@@ -63,6 +63,7 @@ STATEMENTS = {
     "diameter": change(max_diameter=float("inf")),
     "text for a diameter": change(max_diameter="2km"),
     "oversize": change(oversize="keep"),
+    "an aim of two lines": change(laid_out_for="people\nand more"),
     "private in words": change(private="yes"),
     "no spending": change(spending=[]),
     "odd spending": change(spending=[1]),

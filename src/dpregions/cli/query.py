@@ -20,7 +20,7 @@ import typer
 
 from dpregions.atomic_files import replacing
 from dpregions.choices import Within
-from dpregions.cli.options import AsJson, notes, refuse_output, say
+from dpregions.cli.options import AsJson, notes, read_polygons, refuse_output, say
 from dpregions.errors import InputError, QueryError, QueryNumber
 
 if TYPE_CHECKING:
@@ -236,18 +236,7 @@ def _number(row: dict[str, Any], name: str, line: int) -> float:
 
 
 def _read_polygons(path: Path, release: Release, crs: str | None) -> geopandas.GeoDataFrame:
-    import geopandas
-
-    if not path.exists():
-        raise InputError(f"--polygons {path}: there is no such file")
-    parquet = path.suffix.lower() in (".parquet", ".geoparquet", ".pq")
-    try:
-        frame = geopandas.read_parquet(path) if parquet else geopandas.read_file(path)
-    except Exception as error:  # readers of many formats raise as many kinds
-        first = (str(error).splitlines() or [""])[0]
-        raise InputError(f"--polygons {path} cannot be read: {first}") from None
-    if not isinstance(frame, geopandas.GeoDataFrame) or frame.active_geometry_name is None:
-        raise InputError(f"--polygons {path} has no geometries")
+    frame = read_polygons(path, "--polygons")
     if frame.crs is None and crs is None and release.grid.crs is not None:
         raise InputError(f"--polygons {path} names no CRS: say which by --crs, e.g. EPSG:4326")
     _refuse_taken(frame.columns, str(path))

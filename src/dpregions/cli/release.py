@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpregions.atomic_files import try_out
-from dpregions.choices import Engine, Method, Neighbours, Oversize
+from dpregions.choices import Engine, Favour, Method, Neighbours, Oversize
 from dpregions.cli import options
 from dpregions.errors import InputError, LedgerError, LedgerUnavailableError
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 START_SECONDS, DRAW_SECONDS, MILLION_SECONDS = 4.0, 8e-6, 1.0
 """Of one core: a first release, a draw of noise, and reading and counting a million regions."""
+_FILES = (".parquet", ".geoparquet", ".pq", ".gpkg", ".geojson", ".json", ".shp", ".fgb")
 
 
 def release(
@@ -64,7 +65,15 @@ def release(
     oversize: Annotated[Oversize, typer.Option(help="What becomes of longer regions.")] = "shrink",
     workload: Annotated[
         str | None,
-        typer.Option(help="Sizes of the rectangles that matter: 1km,2kmx4km. By default all."),
+        typer.Option(
+            metavar="SIZES|FILE",
+            help="Sizes of the rectangles that matter: 1km,2kmx4km; or a file of districts, public "
+            "ones. By default all sizes.",
+        ),
+    ] = None,
+    favour: Annotated[
+        Favour | None,
+        typer.Option(help="Lay the budget out for where people are as well, or all places alike."),
     ] = None,
     covert: Annotated[
         bool, typer.Option("--covert", help="Whole counts only: no estimates, no intervals.")
@@ -105,7 +114,8 @@ def release(
         "method": method,
         "neighbours": neighbours,
         "oversize": oversize,
-        "workload": None if workload is None else _read_workload(workload),
+        "workload": None if workload is None else _read_workload(workload, area),
+        "favour": favour,
         "covert": covert,
     }
     asked = {
@@ -245,15 +255,20 @@ def _tell_saved(ledger: Ledger, entry: str, path: Path, checksum: str) -> None:
         typer.echo(f"dpregions: {path} is saved, but not noted in its ledger: {error}", err=True)
 
 
-def _read_workload(text: str) -> list[Any]:
-    """Return the sizes of --workload: sides, or pairs of a width and a height."""
+def _read_workload(text: str, area: Domain) -> Any:
+    """Return the sizes of --workload: sides, or pairs of a width and a height; or its districts."""
+    if Path(text).suffix.lower() in _FILES or Path(text).is_file():
+        frame = options.read_polygons(Path(text), "--workload")
+        if frame.crs is None and area.crs is not None:
+            raise InputError(f"--workload {text} names no CRS: save it with one")
+        return frame
     sizes: list[Any] = []
     for size in text.split(","):
         sides = [options.read_length(side.strip()) for side in size.split("x")]
         if len(sides) > 2 or "" in sides:
             raise InputError(
                 f"--workload {text} is no list of sizes: write sides, or widths and heights, for "
-                f"example 1km,2kmx4km"
+                f"example 1km,2kmx4km, or name a file of districts that is there"
             )
         sizes.append(sides[0] if len(sides) == 1 else tuple(sides))
     return sizes

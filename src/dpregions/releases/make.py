@@ -35,7 +35,7 @@ from dpregions.releases.published import Release
 from dpregions.releases.statement import refuse_unwritable
 
 if TYPE_CHECKING:
-    from dpregions.choices import Method, Neighbours, Oversize, Unit
+    from dpregions.choices import Favour, Method, Neighbours, Oversize, Unit
     from dpregions.geometry.domain import Domain
     from dpregions.geometry.outlines import Bound
     from dpregions.mechanisms.base import Mechanism, Prepared
@@ -56,6 +56,7 @@ def release(
     user_id: Any = "user_id",
     oversize: Oversize = "shrink",
     workload: Any = None,
+    favour: Favour | None = None,
     covert: bool = False,
     crs: Any = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
@@ -90,9 +91,13 @@ def release(
         The column of user ids, or the ids. None makes each row its own record.
     oversize : {"shrink", "drop"}
         What becomes of regions longer than `max_diameter`.
-    workload : sequence, optional
+    workload : sequence or geometries, optional
         Sizes of the rectangles that matter, each a side or a pair (width, height), numbers or
-        text ("2km"): the budget is laid out for them. By default all sizes matter alike.
+        text ("2km"); or polygons (districts). The budget is laid out for them: public, chosen
+        without looking at the data. By default all sizes matter alike.
+    favour : {"people", "places"}, optional
+        What the budget is laid out for: queries where people are as well as everywhere (the
+        default), or all places alike.
     covert : bool
         Leave out the signed measurements: no estimates and no intervals, only whole counts.
     crs : optional
@@ -123,6 +128,7 @@ def release(
         neighbours=neighbours,
         oversize=oversize,
         workload=workload,
+        favour=favour,
         covert=covert,
         crs=crs,
     )
@@ -215,6 +221,7 @@ class Terms:
     neighbours: Neighbours = "add-remove"
     oversize: Oversize = "shrink"
     workload: Any = None
+    favour: Favour | None = None
     covert: bool = False
     crs: Any = None
 
@@ -232,7 +239,7 @@ class Terms:
         if not isinstance(self.covert, bool | np.bool_):
             raise InputTypeError(Argument("covert"), f" must be True or False, got {self.covert!r}")
         settle("covert", bool(self.covert))
-        settle("mechanism", chosen(self.method, self.workload))
+        settle("mechanism", chosen(self.method, self.workload, self.favour))
         if self.max_diameter is None:
             raise PrivacyError(
                 Argument("max_diameter"),
@@ -297,5 +304,6 @@ def _published(noise: NoiseSource, tally: Any, unit: Unit, terms: Terms) -> Rele
         noise=noise.label,
         spending=outcome.spending,
         covert=terms.covert,
+        laid_out_for=getattr(prepared, "laid_out_for", ""),
         outcome=outcome.covert() if terms.covert else outcome,
     )

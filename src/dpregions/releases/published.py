@@ -410,6 +410,7 @@ class Release(Statement):
         if not self.private:
             promise = f"NOT PRIVATE ({self.noise}): do not publish. It imitates: {promise}"
         measured = "" if self.base is None else f", measured on {self.base!r}"
+        aim = f"; the budget is laid out for {self.laid_out_for}" if self.laid_out_for else ""
         longer = {"shrink": "shrunk to it", "drop": "left out"}[self.oversize]
         spent = "; ".join(
             f"{what} with epsilon {part}, noise of scale {scale_for(part, self.sensitivity):g}"
@@ -425,7 +426,7 @@ class Release(Statement):
                 f"what each measurement counts by at most {self.sensitivity} (L1).",
                 f"Measured: {spent}. Every count of each got noise, empty ones too; {self.noise}.",
                 f"Public, chosen without looking at the data: {self.grid!r}, "
-                f"{self.grid.cells_in_words}{measured}, max_diameter, epsilon.",
+                f"{self.grid.cells_in_words}{measured}, max_diameter, epsilon{aim}.",
                 f"Exact: {self._exact_words()}.",
                 f"Ledger: {self.ledger_entry or NOT_RECORDED}.",
                 "Not promised: that two releases of the same data cost one epsilon. Their epsilons "

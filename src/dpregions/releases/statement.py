@@ -225,6 +225,8 @@ class Statement:
         What was measured and with which epsilon; they sum to the budget.
     covert : bool
         Whether the signed measurements were left out: no estimates and no intervals.
+    laid_out_for : str
+        The queries that the budget was laid out for, in words; empty: for none in particular.
     base : Grid or None
         The grid that was measured, where it is not the one that is asked.
     version : str
@@ -245,6 +247,9 @@ class Statement:
     noise: str = field(metadata=_said("noise", str, _line("noise")))
     spending: Spending = field(metadata=_said("spending", list, _spending, _spent))
     covert: bool = field(metadata=_said("covert", bool))
+    laid_out_for: str = field(
+        default="", metadata=_said("laid_out_for", str, _line("laid_out_for"))
+    )
     base: Domain | None = field(default=None, metadata=_said("base", dict, _base, _written))
     version: str = field(
         default=__version__, metadata=_said("software_version", str, _line("software_version"))

@@ -18,6 +18,7 @@ from dpregions.mechanisms.footprint.choice import choose
 from dpregions.mechanisms.footprint.measuring import Measurement, Strategy
 from dpregions.mechanisms.footprint.mechanism import Footprint
 from dpregions.mechanisms.footprint.tuning import TUNING
+from dpregions.mechanisms.footprint.workload import Workload
 from dpregions.privacy.budget import Budget
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.releases.published import Release
@@ -207,22 +208,32 @@ def test_a_workload_that_cannot_be_is_refused_before_noise(workload, error, word
         dpr.release([], UNIT_GRID, epsilon=1, max_diameter=2, user_id=None, workload=workload)
 
 
+def test_what_is_favoured_is_one_of_two_words():
+    with pytest.raises(InputError, match="'people' or 'places'"):
+        study(noise=Untouched(), favour="money")
+    with pytest.raises(InputError, match="favour is for method='footprint'"):
+        study(noise=Untouched(), favour="places", method="paper")
+
+
 def test_the_papers_mechanism_takes_no_workload():
     with pytest.raises(InputError, match="workload is for method='footprint'"):
         study(noise=Untouched(), workload=[1], method="paper")
 
 
 def test_a_workload_reaches_the_choice_and_its_release_keeps_every_promise():
-    """The choice by the workload is not the one for all sizes alike."""
     bound, workload = Bound.of(UNIT_GRID, 2, "shrink"), [1, (5, 4)]
     prepared = Footprint(workload=workload).prepare(UNIT_GRID, bound, Budget(1), "add-remove")
-    assert prepared.sizes == [(1, 1), (4, 5)]
+    assert prepared.workload == Workload(((1, 1), (4, 5)))
     spy = Spy(1)
     release = study(town(UNIT_GRID, 2, n=45), workload=workload, noise=spy)
     *_, (total,) = spy.asked[0]
     public = {"epsilon": 0.75, "spent": 0.25, "n_regions": float(total)}
-    assert release.outcome.strategy == choose(prepared.known, 4, 5, sizes=prepared.sizes, **public)
-    assert release.outcome.strategy != choose(prepared.known, 4, 5, **public)
+    chosen = choose(prepared.known, 4, 5, workload=prepared.workload, **public)
+    assert release.outcome.strategy == chosen
+    assert release.laid_out_for == (
+        "rectangles of 1 x 1, 4 x 5 (rows x columns of cells), where people are and everywhere"
+    )
+    assert release.laid_out_for in release.describe()
     assert_is_the_histogram_of_its_bodies(release)
     assert sum(budget.epsilon for _, budget in release.spending) == 1
 

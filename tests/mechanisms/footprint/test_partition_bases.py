@@ -155,9 +155,9 @@ def test_where_not_even_the_coarsest_fits_it_is_refused(monkeypatch):
 def test_a_workload_is_laid_out_on_every_candidate():
     ready = prepared(workload=[1.0, (2.0, 4.0)])
     for base, one in zip(ready.bases, ready.prepared, strict=True):
-        assert len(one.sizes) == 2
+        assert len(one.workload.sizes) == 2
         wanted = np.array([(1.0, 1.0), (4.0, 2.0)]) / base.grid.cell_size
-        assert np.abs(np.array(one.sizes) - wanted).max() <= 1
+        assert np.abs(np.array(one.workload.sizes) - wanted).max() <= 1
     made = study_on(CELLS, workload=["1m", ("2m", "4m")])
     assert made.count(*CELLS.bounds) > 0
 

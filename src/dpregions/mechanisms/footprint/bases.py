@@ -93,6 +93,11 @@ class PreparedBases:
             max(cost.file for cost in each),
         )
 
+    @property
+    def laid_out_for(self) -> str:
+        """The queries that the budget is laid out for, in words and in cells of the first grid."""
+        return self.prepared[0].laid_out_for
+
     def tally(self) -> BasesTally:
         """Return an empty tally on every grid."""
         return BasesTally(self.bases, [one.tally() for one in self.prepared])

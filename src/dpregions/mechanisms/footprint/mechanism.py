@@ -256,6 +256,14 @@ class PreparedFootprint:
         memory = COMPONENT * components + BUCKET * buckets
         return Cost(2 * buckets, memory, FILE * (buckets + components))  # with levels above
 
+    @property
+    def laid_out_for(self) -> str:
+        """The queries that the budget is laid out for, in words."""
+        if self.fixed is not None:
+            return ""
+        where = {"people": "where people are and everywhere", "places": "everywhere alike"}
+        return f"{self.workload.in_words()}, {where[self.favour]}"
+
     def tally(self) -> FootprintTally:
         """Return an empty tally, of the finest alphabet that may be measured."""
         return FootprintTally(self._finest)
