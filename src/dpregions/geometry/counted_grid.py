@@ -19,6 +19,7 @@ from dpregions.geometry.cells import Selection, select
 from dpregions.geometry.doubled import Edges, SignedTable, SpanCounts
 from dpregions.geometry.lookups import look_up
 from dpregions.geometry.outlines import Bound, Outlines
+from dpregions.geometry.query_forms import QueryShapes
 
 if TYPE_CHECKING:
     import geopandas
@@ -147,6 +148,10 @@ class CountedGrid:
     ) -> tuple[int, int, int, int] | None:
         """Return the rectangle of cells that answers one query of plain numbers, if any."""
         return look_up(self._whole, query, within) if crs is None and len(query) == 4 else None
+
+    def shapes_of(self, given: Any) -> NDArray[np.object_]:
+        """Return geometries in the grid's CRS, from any form that queries have."""
+        return QueryShapes.of(given, None, self).in_crs_of(self)
 
     def select(
         self,

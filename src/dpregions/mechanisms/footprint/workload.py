@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.errors import Argument, InputError
-from dpregions.geometry.query_forms import QueryShapes
 from dpregions.geometry.rectangles import Rectangles
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def _places(given: Any, grid: Grid) -> tuple[Place, ...]:
     """Return the rectangle of cells that stands for each district; those outside are left out."""
     import shapely
 
-    shapes = QueryShapes.of(given, None, grid).in_crs_of(grid)
+    shapes = grid.shapes_of(given)
     if not np.isin(shapely.get_type_id(shapes), (3, 6)).all():
         raise InputError(
             Argument("workload"), " must be of polygons, or of sizes: points and lines have no area"
