@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+from dpregions.compiled import njit
 
 from dpregions.geometry.lattice import LATTICE_BITS, REACH, STEPS
 

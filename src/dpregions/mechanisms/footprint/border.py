@@ -186,8 +186,12 @@ class Parts:
         Between a node and many children come virtual nodes that were not measured, blocks of
         doubling sides: they change no fit, and let a walk pass by what it does not cut.
         """
-        from dpregions.mechanisms.footprint.parts_kernel import laid_out
+        from dpregions.compiled import COMPILED
 
+        if COMPILED:
+            from dpregions.mechanisms.footprint.parts_kernel import laid_out
+        else:
+            from dpregions.mechanisms.footprint.parts_layout import laid_out
         return cls(*laid_out(np.ascontiguousarray(parent, np.int64), nodes))
 
 
