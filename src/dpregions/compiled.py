@@ -22,7 +22,9 @@ try:
 except ImportError:
     COMPILED = False
 
-    def njit(**_: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def njit(  # type: ignore[no-redef]
+        **_: Any,
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Return a decorator that lets Python run a loop as it is written."""
         return interpreted
 
@@ -49,7 +51,7 @@ class _Records:
 
 @cache
 def _record(names: tuple[str, ...]) -> Any:
-    return namedtuple("Record", names)  # noqa: PYI024 - the fields are those of a dtype
+    return namedtuple("Record", names)
 
 
 class _Depth(threading.local):

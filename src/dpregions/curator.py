@@ -10,12 +10,15 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpregions.crs import crs_label, match_crs
+from dpregions.extras import need
 from dpregions.geometry.domain import check_domain
 from dpregions.intake.figures import figures_of
 
 if TYPE_CHECKING:
     from dpregions.geometry.domain import Domain
     from dpregions.intake.arrow import RegionStream
+
+need("curator")
 
 LABEL = "exact, not private, do not publish"
 

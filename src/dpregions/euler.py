@@ -12,6 +12,7 @@ import numpy as np
 
 from dpregions.engines.choice import tally_of
 from dpregions.errors import InputError, InputTypeError
+from dpregions.extras import need
 from dpregions.geometry.domain import check_domain
 from dpregions.geometry.outlines import Bound
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from dpregions.choices import Oversize
     from dpregions.geometry.domain import Domain
+
+need("curator")
 
 SECRET = "SECRET: exact counts, not differentially private; never publish"
 

@@ -31,6 +31,7 @@ from dpregions.errors import (
     MissingExtraError,
     printable,
 )
+from dpregions.extras import missing_extra
 
 app = typer.Typer(
     name="dpregions",
@@ -79,6 +80,11 @@ def main() -> None:
     except (InputError, InputTypeError, MissingExtraError) as error:
         typer.echo(printable(f"dpregions: error: {in_options(error)}"), err=True)
         sys.exit(2)
+    except ImportError as error:
+        missing = missing_extra(error)
+        said = _in_short(error) if missing is None else f"{missing}"
+        typer.echo(printable(f"dpregions: error: {said}"), err=True)
+        sys.exit(1 if missing is None else 2)
     except DPRegionsError as error:  # a ledger or a source that fails
         typer.echo(printable(f"dpregions: failed: {in_options(error)}"), err=True)
         sys.exit(1)

@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -20,21 +21,23 @@ import typer
 
 from dpregions.atomic_files import replacing
 from dpregions.choices import Within
-from dpregions.cli.options import AsJson, notes, read_polygons, refuse_output, say
+from dpregions.cli.options import AsJson, notes, refuse_output, say
+from dpregions.crs import one_crs, read_crs
 from dpregions.errors import InputError, QueryError, QueryNumber
 
 if TYPE_CHECKING:
-    import geopandas
     import numpy as np
     from numpy.typing import NDArray
 
     from dpregions.geometry.domain import Domain
+    from dpregions.geometry.layers import Layer
     from dpregions.releases.published import Release
 
 BOUNDS = ("xmin", "ymin", "xmax", "ymax")
 ANSWERS = ("count", "low", "high", "within", "exact")
 TABLES = (".csv",)
-MAPS = (".parquet", ".geojson", ".gpkg", ".fgb")
+DRIVERS = {".gpkg": "GPKG", ".fgb": "FlatGeobuf"}
+MAPS = (".parquet", ".geojson", *DRIVERS)
 _LONGEST_FIELD = 1 << 30
 """Outlines as text are longer than Python's limit of 131,072 characters."""
 
@@ -114,16 +117,16 @@ def query(
             found = _answers(release, columns, within, crs, confidence)
         _write_rows([row for _, row in rows], found, output, as_json)
     elif polygons is not None:
-        frame = _read_polygons(polygons, release, crs)
-        found = _answers(release, (frame,), within, crs, confidence)
-        _write_frame(frame.assign(**found), output, as_json)
+        areas = _read_polygons(polygons, release, crs)
+        found = _answers(release, (areas.shapes,), within, areas.crs, confidence)
+        _write_areas(areas.with_columns(**found), output, as_json)
 
 
 def _answers(
     release: Release,
     query: tuple[Any, ...],
     within: Within | None,
-    crs: str | None,
+    crs: Any,
     confidence: float,
 ) -> Any:
     """Return lists of the answers, by their names; what there is to warn of goes to stderr."""
@@ -235,12 +238,16 @@ def _number(row: dict[str, Any], name: str, line: int) -> float:
     return float(text)
 
 
-def _read_polygons(path: Path, release: Release, crs: str | None) -> geopandas.GeoDataFrame:
-    frame = read_polygons(path, "--polygons")
-    if frame.crs is None and crs is None and release.grid.crs is not None:
+def _read_polygons(path: Path, release: Release, crs: str | None) -> Layer:
+    """Return the polygons of a file, and the CRS that it names or that was stated."""
+    from dpregions.io.area_files import read_areas
+
+    areas = read_areas(path, "--polygons")
+    if areas.crs is None and crs is None and release.grid.crs is not None:
         raise InputError(f"--polygons {path} names no CRS: say which by --crs, e.g. EPSG:4326")
-    _refuse_taken(frame.columns, str(path))
-    return frame
+    _refuse_taken(areas.columns, str(path))
+    stated = None if crs is None else read_crs(crs)
+    return replace(areas, crs=one_crs(areas.crs, stated, "the queries"))
 
 
 def _refuse_taken(columns: Iterable[str], name: str) -> None:
@@ -286,22 +293,26 @@ def _write_rows(
     _deliver(text.getvalue(), output, as_json)
 
 
-def _write_frame(frame: geopandas.GeoDataFrame, output: Path | None, as_json: bool) -> None:
-    """Write the frame of the polygons with the answers beside them."""
+def _write_areas(areas: Layer, output: Path | None, as_json: bool) -> None:
+    """Write the polygons with the answers beside them."""
+    from dpregions.io import layer_files
+
     suffix = "" if output is None else output.suffix.lower()
     if output is None or suffix in TABLES:
-        table = frame.drop(columns=frame.active_geometry_name)
         if as_json and output is None:
-            typer.echo(table.to_json(orient="records", date_format="iso"))
+            typer.echo(layer_files.table_json(areas))
             return
-        _deliver(table.to_csv(index=False), output, as_json)
+        _deliver(layer_files.table_csv(areas).decode(), output, as_json)
         return
+    name = re.sub(r"\W+", "_", output.stem)
     with replacing(output) as part:
         if suffix == ".parquet":
-            frame.to_parquet(part, index=False)
+            part.write_bytes(layer_files.geoparquet(areas))
+        elif suffix == ".geojson":
+            part.write_bytes(layer_files.geojson_as_given(areas, name))
         else:
             part.unlink()  # GDAL makes the file itself
-            frame.to_file(part, layer=re.sub(r"\W+", "_", output.stem))
+            layer_files.write_by_gdal(areas, part, name, DRIVERS[suffix])
     _report(output, as_json)
 
 

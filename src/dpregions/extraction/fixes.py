@@ -32,6 +32,7 @@ from dpregions.errors import (
     Part,
     PrivacyError,
 )
+from dpregions.extras import need
 from dpregions.intake import columns
 from dpregions.intake.ids import one_column, user_numbers
 from dpregions.intake.units import UNIT_ATTRIBUTE
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from pyproj import CRS
 
     from dpregions.arrays import Floats, Ints
+
+need("curator")
 
 _READING = "reading the fixes"
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from dpregions.compiled import njit
 
+from dpregions.compiled import njit
 from dpregions.geometry.shift_kernel import (
     NEAR_HIGH,
     NEAR_LOW,

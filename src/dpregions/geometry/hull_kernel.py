@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from dpregions.compiled import njit
 
+from dpregions.compiled import njit
 from dpregions.geometry.lattice import LATTICE_BITS, REACH, STEPS
 
 _SMALL = 1 << 26

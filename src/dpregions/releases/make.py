@@ -26,6 +26,7 @@ from dpregions.errors import (
     PrivacyError,
     SettingWarning,
 )
+from dpregions.extras import need
 from dpregions.geometry.domain import check_domain
 from dpregions.intake.regions import read_unit
 from dpregions.mechanisms.known import chosen
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from dpregions.privacy.budget import BudgetLike
     from dpregions.privacy.ledger import Ledger
     from dpregions.privacy.noise import NoiseSource
+
+need("curator")
 
 
 def release(

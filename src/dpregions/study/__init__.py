@@ -2,3 +2,7 @@
 
 The release path never imports this package.
 """
+
+from dpregions.extras import need
+
+need("curator")

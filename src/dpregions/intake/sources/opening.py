@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpregions.crs import read_crs
 from dpregions.errors import Argument, InputError, InputTypeError
+from dpregions.extras import need
 from dpregions.intake.arrow import arrow_batches, arrow_reader, geometry_field, is_arrow
 from dpregions.intake.sources.requests import Request
 from dpregions.intake.units import protected, stated_unit
@@ -26,6 +27,8 @@ from dpregions.unforeseen import foreseen
 if TYPE_CHECKING:
     from dpregions.choices import Unit
     from dpregions.intake.arrow import RegionStream
+
+need("curator")
 
 GEOPARQUET = (".parquet", ".pq", ".geoparquet")
 _ADAPTORS = {

@@ -22,6 +22,7 @@ from dpregions.errors import (
     MissingExtraError,
     SourceError,
 )
+from dpregions.extras import extras
 from dpregions.intake.arrow import RegionStream, attempt
 from dpregions.intake.sources.records import record_batch
 from dpregions.intake.sources.requests import Request
@@ -61,10 +62,8 @@ _STATES = {
 
 def open_postgis(url: str, request: Request) -> RegionStream:
     """Open a query on a PostGIS database."""
-    try:
+    with extras():
         import sqlalchemy
-    except ImportError:
-        raise MissingExtraError("SQLAlchemy", "db") from None
     request.refuse_useless("PostGIS", "sql")
     sql = query_of(request, "PostGIS")
     database = Database.at(sqlalchemy, url)

@@ -188,11 +188,14 @@ class Parts:
         """
         from dpregions.compiled import COMPILED
 
+        parent = np.ascontiguousarray(parent, np.int64)
         if COMPILED:
-            from dpregions.mechanisms.footprint.parts_kernel import laid_out
-        else:
-            from dpregions.mechanisms.footprint.parts_layout import laid_out
-        return cls(*laid_out(np.ascontiguousarray(parent, np.int64), nodes))
+            from dpregions.mechanisms.footprint import parts_kernel
+
+            return cls(*parts_kernel.laid_out(parent, nodes))
+        from dpregions.mechanisms.footprint import parts_layout
+
+        return cls(*parts_layout.laid_out(parent, nodes))
 
 
 class Found(NamedTuple):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+
 from dpregions.compiled import njit
 
 OUTSIDE, INSIDE, CROSSED = 0, 1, 2

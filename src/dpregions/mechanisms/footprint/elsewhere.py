@@ -26,11 +26,11 @@ from dpregions.geometry.partition import Partition
 from dpregions.mechanisms.base import Columns, Outcome
 
 if TYPE_CHECKING:
-    import geopandas
     from numpy.typing import NDArray
 
     from dpregions.geometry.cells import Selection
     from dpregions.geometry.domain import Domain
+    from dpregions.geometry.layers import Layer
     from dpregions.mechanisms.footprint.outcome import FootprintOutcome
 
 _MOST_LAID = 1 << 18
@@ -92,7 +92,7 @@ class BodiesElsewhere(Outcome):
             warnings.simplefilter("ignore", DPRegionsWarning)
             return self.source.grid.select((shapes,), within="shape")
 
-    def to_regions(self) -> geopandas.GeoDataFrame:
+    def to_regions(self) -> Layer:
         """Return each body as a convex polygon."""
         return self.source.to_regions()
 
@@ -131,7 +131,7 @@ def _warn_beyond(source: FootprintOutcome, grid: Partition) -> None:
 
     measured = shapely.box(*source.grid.bounds) if source.area is None else source.area
     # The cells of the release's own partition reach a few lattice steps beyond its area.
-    cells = np.asarray(grid.to_geodataframe("faces").geometry.array)
+    cells = grid.layer("faces").shapes
     width = max(np.ptp(np.reshape(source.grid.bounds, (2, 2)), axis=0))
     whole = shapely.buffer(measured, 1e-6 * width, join_style="mitre")
     shapely.prepare(whole)

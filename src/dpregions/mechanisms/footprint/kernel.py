@@ -7,6 +7,7 @@ cell columns, relative to the footprint's left column, (1, 0) where there is non
 from __future__ import annotations
 
 import numpy as np
+
 from dpregions.compiled import njit
 
 

@@ -6,6 +6,7 @@ Knows blocks of cells and their order, and nothing of what is in them.
 from __future__ import annotations
 
 import numpy as np
+
 from dpregions.compiled import njit
 
 FEW = 4

@@ -93,9 +93,8 @@ class _Places:
         _, kid = _ranges(self.run[place], self.run[place] + lengths)
         kid = self.kids[kid]
         real = np.repeat(plain, n)
-        nodes[real], begin[real], until[real] = self.given[kid], self.of_node[kid], (
-            self.of_node[kid + 1]
-        )  # fmt: skip
+        nodes[real] = self.given[kid]
+        begin[real], until[real] = self.of_node[kid], self.of_node[kid + 1]
         some = np.flatnonzero(~plain)
         if len(some):
             to = end[some] - 1
@@ -124,7 +123,9 @@ class _Places:
 
     def _bounds(self, low: Ints, high: Ints) -> tuple[Ints, NDArray[Any]]:
         of, at = _ranges(low, high)
-        return np.flatnonzero(np.diff(of, prepend=-1)), self.given[self.kids[self.run[self.order[at]]]]
+        return np.flatnonzero(np.diff(of, prepend=-1)), self.given[
+            self.kids[self.run[self.order[at]]]
+        ]
 
     def _quarters(self, low: Ints, high: Ints) -> Ints:
         begin, block = self._bounds(low, high)
