@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from dpregions.errors import (
     DPRegionsWarning,
     GridError,
     InputTypeError,
+    MissingExtraError,
     OutsideAreaWarning,
     PrivacyError,
 )
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from dpregions.geometry.layers import Layer
     from dpregions.mechanisms.footprint.outcome import FootprintOutcome
 
+_MOST_INTERPRETED = 1000
+"""Distinct bodies that are counted on cells without a compiler: some seconds of work."""
 _MOST_LAID = 1 << 18
 """Witnesses laid on the cells, about, for the signed estimates of components."""
 
@@ -59,11 +63,37 @@ class BodiesElsewhere(Outcome):
             raise GridError("a cap is for the paper's method: ask on the cells without one")
         _refuse_elsewhere(source.grid, grid)
         _warn_beyond(source, grid)
+        from dpregions.compiled import COMPILED
+
         coords, starts, times = source.corners()
+        if not COMPILED and len(times) > _MOST_INTERPRETED:
+            bodies = f"counting {len(times):,} distinct bodies on the cells of a partition"
+            raise MissingExtraError("numba", "curator", bodies)
         counter = grid.counter()
         counter.add_times(grid.outlines(coords, starts, None), times)
-        signed = None if source.is_covert else _expected(source, grid)
-        return cls(grid, counter.histogram(), signed, source.spending, source)
+        return cls(grid, counter.histogram(), None, source.spending, source)
+
+    @property
+    def is_covert(self) -> bool:
+        """Whether what was published has no signed part."""
+        return self.source.is_covert
+
+    def estimates(self) -> NDArray[np.float64] | None:
+        """Return the signed estimate of every component, made when it is first asked."""
+        return self._estimates
+
+    @cached_property
+    def _estimates(self) -> NDArray[np.float64] | None:
+        if self.source.is_covert:
+            return None
+        from dpregions.compiled import COMPILED
+
+        if not COMPILED:
+            laid = "laying bodies on every edge and vertex of a partition"
+            raise MissingExtraError("numba", "curator", laid)
+        found = _expected(self.source, self.grid)
+        found.flags.writeable = False
+        return found
 
     def count(self, selection: Any) -> NDArray[np.int64]:
         """Return how many bodies touch what is asked."""
@@ -146,7 +176,7 @@ def _warn_beyond(source: FootprintOutcome, grid: Partition) -> None:
         )
 
 
-def _expected(source: FootprintOutcome, grid: Partition) -> NDArray[np.float64]:
+def _expected(source: FootprintOutcome, grid: Any) -> NDArray[np.float64]:
     """Return the signed estimate of each component: what witnesses of each bucket touch."""
     signed = np.zeros(grid.n_components)
     for coords, starts, weight in source.laid_out(_MOST_LAID):
