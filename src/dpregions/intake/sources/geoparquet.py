@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,9 +52,14 @@ def _refuse_int96(file: Any, ids: list[str]) -> None:
 
 
 def _batches(file: Any, columns: list[str], request: Request) -> Iterator[pyarrow.RecordBatch]:
-    done, total = 0, max(1, file.metadata.num_rows)
+    groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+    ends = list(accumulate(group.num_rows for group in groups))
+    sizes = [0, *accumulate(group.total_byte_size for group in groups)]
+    done = 0
     with file:
         for batch in file.iter_batches(request.chunk_rows, columns=columns):
             done += batch.num_rows
             yield batch
-            request.show(done / total)
+            # By bytes of whole groups: a share of the rows would tell how many there are.
+            request.show(sizes[bisect_right(ends, done)] / max(1, sizes[-1]))
+    request.show(1.0)
