@@ -30,7 +30,7 @@ from dpregions.intake.columns import (
 from dpregions.intake.ids import one_column, plain_text, refuse_kind
 from dpregions.intake.sources import csv_blocks
 from dpregions.intake.sources.csv_blocks import CSV_BLOCK
-from dpregions.intake.sources.parquet_files import open_parquet
+from dpregions.intake.sources.parquet_files import batches_of, open_parquet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,7 +145,7 @@ def stream(
         yield from csv_blocks.blocks(path, wanted, block)
         return
     with _parquet(path) as file:
-        batches = file.iter_batches(rows, columns=wanted)
+        batches = batches_of(path, file, rows, wanted)
         for batch in in_our_words(batches, _parquet_errors(), _damaged(path)):
             yield batch, 0
 
