@@ -279,13 +279,13 @@ class Tuning:
     crowd_area: float = 0.02
     """Share of the area that the centre has. Set by hand. Halved 1.00, doubled 1.00."""
     malls: int = 4
-    """Places that most of a city's bodies are at. Set by hand. Halved and doubled 0.98 (0.85 at N=500,
-    n=4)."""
+    """Places that most of a city's bodies are at. Set by hand. Halved and doubled 0.98 (0.85 at
+    N=500, n=4)."""
     corridors: int = 3
     """Straight corridors of a city. Set by hand. Halved and doubled 0.98 (0.85 at N=500, n=4)."""
     corridor_width: float = 0.01
-    """Standard deviation of bodies about a corridor, in sides of the area. Set by hand. Halved 1.00,
-    doubled 1.00."""
+    """Standard deviation of bodies about a corridor, in sides of the area. Set by hand. Halved
+    1.00, doubled 1.00."""
 
     # The candidates: `choice.candidates`, in the order in which near ties are broken. Plans that
     # were never within 5 % of the best on 19 kinds of data are not among them.
@@ -304,16 +304,16 @@ class Tuning:
     N=2,000, n=20) among the earlier candidates."""
     plans_of_classes: tuple[Words, ...] = _CLASSES
     """Of 25 sizes and more: classes of similar sizes, and the mix. Set on T-Drive n = 40: 1.13 %
-    against 1.16 without the mix (geometric mean over sizes, four releases). Left out 1.00, on cities
-    of up to nine sizes each."""
+    against 1.16 without the mix (geometric mean over sizes, four releases). Left out 1.00, on
+    cities of up to nine sizes each."""
     trees: tuple[tuple[float, int], ...] = ((0.15, 64), (0.03, 64))
     """Adaptive trees: how far they open, and into how many parts at once. Set on T-Drive,
-    Cabspotting and synthetic cities; into 256 parts they were chosen where others were better. Left out 1.04
-    (1.35 at N=2,000, n=20)."""
+    Cabspotting and synthetic cities; into 256 parts they were chosen where others were better. Left
+    out 1.04 (1.35 at N=2,000, n=20)."""
     tree_side: int = 16
     """Cells along the longer side from which on trees are tried. Set on grids of 4 and 10 cells a
-    side (T-Drive, Cabspotting, synthetic cities), where plans were better by 2 to 50 %. Halved 1.02 (1.12
-    at N=10,000, n=10), doubled 1.05 (1.35 at N=2,000, n=20)."""
+    side (T-Drive, Cabspotting, synthetic cities), where plans were better by 2 to 50 %. Halved 1.02
+    (1.12 at N=10,000, n=10), doubled 1.05 (1.35 at N=2,000, n=20)."""
     plans_of_shapes: tuple[Words, ...] = _SHAPES
     """Whole patterns, where regions are many. Set from the same runs as those of sizes. Left out
     1.16 (2.13 at N=100,000, n=10)."""
