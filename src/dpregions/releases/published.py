@@ -418,7 +418,8 @@ class Release(Statement):
         )
         return "\n".join(
             [
-                f"dpregions release, method {self.method!r}, software version {self.version}.",
+                f"dpregions release, method {self.method!r}{self._options_in_words()}, "
+                f"software version {self.version}.",
                 f"Privacy: {promise}",
                 f"Enforced: one region a {self.unit}, of diameter at most {self.max_diameter!r} "
                 f"{unit_label(self.grid.crs)} (longer ones {longer})"
@@ -433,6 +434,12 @@ class Release(Statement):
                 "add up.",
             ]
         )
+
+    def _options_in_words(self) -> str:
+        """Return the options of the mechanism that are a word or a number, as they are given."""
+        options = self.outcome.options().items()
+        said = [f"{name}={value!r}" for name, value in options if isinstance(value, (str, int))]
+        return f" ({', '.join(said)})" if said else ""
 
     def _exact_words(self) -> str:
         """Return what a count is, to the last unit."""
