@@ -15,6 +15,7 @@ def refuse_unreadable(
     path: Path | str,
     *,
     named: str | None = None,
+    remedy: str = "",
     error: type[InputError] = InputError,
     argument: str | None = None,
 ) -> None:
@@ -25,6 +26,8 @@ def refuse_unreadable(
     path : pathlib.Path or str
     named : str, optional
         What the message calls the file: ``--grid area.json``, for instance. By default its path.
+    remedy : str, optional
+        Where such files come from, for the end of the message.
     error : type, optional
         What to raise.
     argument : str, optional
@@ -35,7 +38,7 @@ def refuse_unreadable(
             return
     except OSError as failure:
         why = _why_not(failure)
-    raise error(f"{named or path}: {why}", argument=argument)
+    raise error(f"{named or path}: {why}{remedy and f'; {remedy}'}", argument=argument)
 
 
 def _why_not(failure: OSError) -> str:

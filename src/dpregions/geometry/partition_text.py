@@ -216,8 +216,8 @@ def read_partition(path: Path) -> str:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    refuse_unreadable(path, error=GridError)
     remedy = "write one with Partition.to_file"
+    refuse_unreadable(path, error=GridError, remedy=remedy)
     try:
         with open(path, "rb") as raw:
             footer_start(raw, _FOOTER_LIMIT)  # no need to read all of what is no Parquet file
