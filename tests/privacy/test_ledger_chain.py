@@ -157,9 +157,7 @@ def test_a_release_of_another_ledger_or_of_none_is_told(year, tmp_path):
         elsewhere: f"it was paid from another ledger, {other.id}",
         first._replace(ledger_entry=None): "no ledger paid for it",
         first._replace(budget=Budget(2)): "of another data set or another epsilon",
-        first._replace(
-            ledger_entry=first.ledger_entry.replace("taxis", "trams")
-        ): "of another data set",
+        first._replace(ledger_entry=moved): "of another data set",
         second._replace(sha256="6" * 64): "the file is none that was saved under entry 3",
     }
     for told, words in claims.items():

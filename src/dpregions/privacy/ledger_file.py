@@ -114,18 +114,7 @@ def unchecked(
                 f"'dpregions budget create'",
                 argument="path",
             )
-<<<<<<< HEAD
-        opened = sqlite3.connect(_address(path), uri=True, timeout=PATIENCE, isolation_level=None)
-        # Closing rolls back what was not committed, whatever ended it.
-        with closing(opened) as connection:
-            connection.execute("PRAGMA journal_mode = DELETE")
-            connection.execute("PRAGMA synchronous = EXTRA")
-            connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-=======
         with _begun(path, write=write) as connection:
-            _check(connection, path, new)
->>>>>>> b064cfffd67850ecbf4178d66f3154e2a54770c3
             yield connection
 
 
@@ -179,7 +168,7 @@ def _make_file(path: Path) -> None:
             replacing(path, mode=SECRET, fresh=True) as part,
             _begun(part, write=True) as connection,
         ):
-            _set_up(connection)
+            set_up(connection, **_fresh())
     except FileExistsError:  # another process was faster
         pass
     except OSError as error:
@@ -197,7 +186,7 @@ def _check(connection: sqlite3.Connection, path: Path, new: bool) -> None:
                 f"{path} is empty, no ledger yet: make one with 'dpregions budget create'",
                 argument="path",
             )
-        set_up(connection, id=secrets.token_hex(8), created=now())
+        set_up(connection, **_fresh())
     if wrong := faults(connection, path):
         raise LedgerError(
             f"the ledger {path} was altered: {wrong[0]}. Restore it from a copy, and count the "
@@ -219,6 +208,10 @@ def version_of(connection: sqlite3.Connection) -> tuple[int, int]:
         for name in ("application_id", "user_version")
     )
     return application, version
+
+
+def _fresh() -> dict[str, str]:
+    return {"id": secrets.token_hex(8), "created": now()}
 
 
 def set_up(connection: sqlite3.Connection, **ledger: str) -> None:
