@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpregions import synthetic
+from dpregions import extras, synthetic
 from dpregions.errors import Argument, InputError
-from dpregions.extras import need
 
 if TYPE_CHECKING:
     import geopandas
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from dpregions.arrays import Floats
     from dpregions.geometry.grid import Grid
 
-need("curator")
+extras.need("curator")
 
 CENTRE_AREA, CENTRE_SHARE = 0.02, 0.8
 """Of a skewed city: the share of the area where that share of the homes is."""

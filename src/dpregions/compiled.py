@@ -17,10 +17,7 @@ import numpy as np
 
 try:
     from numba import njit
-
-    COMPILED = True
 except ImportError:
-    COMPILED = False
 
     def njit(  # type: ignore[no-redef]
         **_: Any,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from dpregions import extras
 from dpregions.crs import crs_label, match_crs
-from dpregions.extras import need
 from dpregions.geometry.domain import check_domain
 from dpregions.intake.figures import figures_of
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dpregions.geometry.domain import Domain
     from dpregions.intake.arrow import RegionStream
 
-need("curator")
+extras.need("curator")
 
 LABEL = "exact, not private, do not publish"
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from dpregions import extras
 from dpregions.engines.choice import tally_of
 from dpregions.errors import InputError, InputTypeError
-from dpregions.extras import need
 from dpregions.geometry.domain import check_domain
 from dpregions.geometry.outlines import Bound
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dpregions.choices import Oversize
     from dpregions.geometry.domain import Domain
 
-need("curator")
+extras.need("curator")
 
 SECRET = "SECRET: exact counts, not differentially private; never publish"
 

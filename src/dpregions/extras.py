@@ -36,24 +36,24 @@ _NAMES = {"duckdb": "DuckDB", "sqlalchemy": "SQLAlchemy"}
 
 
 @contextmanager
-def extras() -> Iterator[None]:
+def named() -> Iterator[None]:
     """Import packages of extras; of one that is missing, name the extra.
 
     Examples
     --------
-    >>> with extras():
+    >>> with named():
     ...     import pandas
     """
     try:
         yield
     except ImportError as error:
-        missing = missing_extra(error)
-        if missing is None:
+        found = missing(error)
+        if found is None:
             raise
-        raise missing from None
+        raise found from None
 
 
-def missing_extra(error: ImportError) -> MissingExtraError | None:
+def missing(error: ImportError) -> MissingExtraError | None:
     """Return the error that names the extra of what could not be imported, if it is of one."""
     package = (error.name or "").partition(".")[0]
     if isinstance(error, MissingExtraError) or package not in EXTRA_OF:
@@ -64,11 +64,12 @@ def missing_extra(error: ImportError) -> MissingExtraError | None:
 def need(extra: str) -> None:
     """Refuse to go on where a package of an extra is missing; loads none of them."""
     for package, of in EXTRA_OF.items():
-        if of == extra and not _is_there(package):
+        if of == extra and not is_there(package):
             raise MissingExtraError(_NAMES.get(package, package), extra)
 
 
-def _is_there(package: str) -> bool:
+def is_there(package: str) -> bool:
+    """Say whether a package is installed, without loading it."""
     try:
         return find_spec(package) is not None
     except (ImportError, ValueError):  # taken out of reach, or half loaded

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpregions import extras
 from dpregions.errors import InputError
-from dpregions.extras import need
 from dpregions.geometry.grid import Grid
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from dpregions.arrays import Floats, Ints
 
-need("curator")
+extras.need("curator")
 
 CENTRE = (9.0, 48.5)
 """Longitude and latitude of the city's centre: a place without a large city of its own."""

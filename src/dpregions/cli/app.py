@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from dpregions import extras
 from dpregions._version import __version__
 from dpregions.cli.budget import budget
 from dpregions.cli.check import check
@@ -23,6 +24,7 @@ from dpregions.cli.plan import plan
 from dpregions.cli.query import query
 from dpregions.cli.regions import regions
 from dpregions.cli.release import release
+from dpregions.cli.sign_off import sign_off
 from dpregions.cli.study import study
 from dpregions.errors import (
     DPRegionsError,
@@ -31,7 +33,6 @@ from dpregions.errors import (
     MissingExtraError,
     printable,
 )
-from dpregions.extras import missing_extra
 
 app = typer.Typer(
     name="dpregions",
@@ -61,6 +62,7 @@ app.command()(demo)
 app.command()(regions)
 app.command()(check)
 app.add_typer(budget)
+app.command()(sign_off)
 app.command()(release)
 # Negative coordinates look like options; `query` itself tells the two apart.
 app.command(context_settings={"ignore_unknown_options": True})(query)
@@ -81,7 +83,7 @@ def main() -> None:
         typer.echo(printable(f"dpregions: error: {in_options(error)}"), err=True)
         sys.exit(2)
     except ImportError as error:
-        missing = missing_extra(error)
+        missing = extras.missing(error)
         said = _in_short(error) if missing is None else f"{missing}"
         typer.echo(printable(f"dpregions: error: {said}"), err=True)
         sys.exit(1 if missing is None else 2)

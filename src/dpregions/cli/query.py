@@ -21,9 +21,10 @@ import typer
 
 from dpregions.atomic_files import replacing
 from dpregions.choices import Within
-from dpregions.cli.options import AsJson, notes, refuse_output, say
+from dpregions.cli.options import AsJson, Overwrite, notes, refuse_output, say
 from dpregions.crs import one_crs, read_crs
 from dpregions.errors import InputError, QueryError, QueryNumber
+from dpregions.readable_files import refuse_unreadable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,9 +71,7 @@ def query(
         str | None, typer.Option(help="CRS of the query, EPSG:4326 for instance; else the grid's.")
     ] = None,
     confidence: Annotated[float, typer.Option(help="Of the interval low to high.")] = 0.95,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the output if it is there.")
-    ] = False,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Count the regions that touch a rectangle, with an interval for the true count.
@@ -100,11 +99,8 @@ def query(
         if bounds:
             raise InputError("--output is for --rectangles and --polygons: one answer is printed")
         _refuse_suffix(output, (*TABLES, *MAPS) if polygons is not None else TABLES)
-        refuse_output(output, [Path(given) for given in (file, rectangles, polygons) if given])
-        if output.exists() and not overwrite:
-            raise InputError(
-                f"--output {output} is there already: choose another name, or give --overwrite"
-            )
+        inputs = [Path(given) for given in (file, rectangles, polygons) if given]
+        refuse_output(output, inputs, overwrite=overwrite)
     release = load(file)
     _say_what_it_is(release)
     if bounds:
@@ -204,11 +200,12 @@ def _read_rectangles(source: str) -> list[tuple[int, dict[str, Any]]]:
     """Return the rows of a CSV file with their line numbers."""
     if source == "-":
         return _csv_rows(sys.stdin, "standard input")
+    refuse_unreadable(source, named=f"--rectangles {source}")
     try:
         with open(source, newline="", encoding="utf-8-sig") as file:
             return _csv_rows(file, source)
-    except (OSError, UnicodeDecodeError):
-        raise InputError(f"--rectangles {source}: there is no such file of CSV text") from None
+    except UnicodeDecodeError:
+        raise InputError(f"--rectangles {source}: this is not CSV, as it is not text") from None
 
 
 def _csv_rows(file: TextIO, name: str) -> list[tuple[int, dict[str, Any]]]:

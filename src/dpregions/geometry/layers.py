@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from dpregions.extras import extras
+from dpregions import extras
 
 if TYPE_CHECKING:
     import geopandas
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyproj import CRS
 
-GEOMETRY = "geometry"
-"""What the column of geometries is called."""
-
 
 @dataclass(frozen=True, eq=False)
 class Layer:
     """Columns by their names, geometries, and their CRS."""
+
+    GEOMETRY: ClassVar[str] = "geometry"
+    """What the column of geometries is called."""
 
     columns: dict[str, Any]
     """Arrays or lists, of one length."""
@@ -42,7 +42,7 @@ class Layer:
 
     def frame(self) -> geopandas.GeoDataFrame:
         """Return the layer as a GeoDataFrame."""
-        with extras():
+        with extras.named():
             import geopandas
         return geopandas.GeoDataFrame(self.columns, geometry=self.shapes, crs=self.crs)
 
@@ -50,7 +50,7 @@ class Layer:
         """Return the layer as an Arrow table, with the geometries as WKB that names its CRS."""
         import pyarrow as pa
 
-        names = [*self.columns, GEOMETRY]
+        names = [*self.columns, self.GEOMETRY]
         arrays = [*map(_arrow, self.columns.values()), self.wkb()]
         known = {"crs": self.crs.to_json_dict(), "crs_type": "projjson"} if self.crs else {}
         marked = {
@@ -58,7 +58,7 @@ class Layer:
             "ARROW:extension:metadata": json.dumps(known),
         }
         fields = [
-            pa.field(name, array.type, metadata=marked if name == GEOMETRY else None)
+            pa.field(name, array.type, metadata=marked if name == self.GEOMETRY else None)
             for name, array in zip(names, arrays, strict=True)
         ]
         return pa.table(arrays, pa.schema(fields))
@@ -78,26 +78,26 @@ class Layer:
         for values in zip(*lists, strict=True):
             yield dict(zip(self.columns, values, strict=True))
 
+    @staticmethod
+    def joined(layers: Sequence[Layer]) -> Layer:
+        """Return layers below each other; a column that one of them lacks is null there."""
+        import pyarrow as pa
 
-def joined(layers: Sequence[Layer]) -> Layer:
-    """Return layers below each other; a column that one of them lacks is null there."""
-    import pyarrow as pa
-
-    if len(layers) == 1:
-        return layers[0]
-    names = dict.fromkeys(name for layer in layers for name in layer.columns)
-    columns: dict[str, Any] = {}
-    for name in names:
-        given = [_arrow(at.columns[name]) if name in at.columns else None for at in layers]
-        kind = next(array.type for array in given if array is not None)
-        columns[name] = pa.concat_arrays(
-            [
-                pa.nulls(len(at), kind) if array is None else array.cast(kind)
-                for array, at in zip(given, layers, strict=True)
-            ]
-        )
-    shapes = np.concatenate([layer.shapes for layer in layers])
-    return Layer(columns, shapes, layers[0].crs)
+        if len(layers) == 1:
+            return layers[0]
+        names = dict.fromkeys(name for layer in layers for name in layer.columns)
+        columns: dict[str, Any] = {}
+        for name in names:
+            given = [_arrow(at.columns[name]) if name in at.columns else None for at in layers]
+            kind = next(array.type for array in given if array is not None)
+            columns[name] = pa.concat_arrays(
+                [
+                    pa.nulls(len(at), kind) if array is None else array.cast(kind)
+                    for array, at in zip(given, layers, strict=True)
+                ]
+            )
+        shapes = np.concatenate([layer.shapes for layer in layers])
+        return Layer(columns, shapes, layers[0].crs)
 
 
 def _arrow(column: Any) -> pyarrow.Array:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpregions import extras
 from dpregions.errors import Argument, InputError
-from dpregions.extras import extras
 from dpregions.geometry.layers import Layer
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def layer_of(partition: Partition, kind: Kind) -> Layer:
 
 def drawn(partition: Partition, ax: Any, style: dict[str, Any]) -> Any:
     """Draw the cells on axes, new ones by default, and return them."""
-    with extras():
+    with extras.named():
         from matplotlib.collections import PolyCollection
         from matplotlib.figure import Figure
     c = partition.complex

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpregions import extras
 from dpregions.crs import read_crs
 from dpregions.errors import DPRegionsError, InputError
-from dpregions.extras import extras
-from dpregions.geometry.layers import GEOMETRY, Layer
+from dpregions.geometry.layers import Layer
+from dpregions.readable_files import refuse_unreadable
 
 if TYPE_CHECKING:
     import pyarrow
@@ -27,8 +28,8 @@ _GEOJSON = (".geojson", ".json")
 
 def read_areas(path: Path, option: str) -> Layer:
     """Return the areas of a file, whatever its format, or say why an option cannot have it."""
-    if not path.exists():
-        raise InputError(f"{option} {path}: there is no such file")
+    if not path.is_dir():  # some formats are folders
+        refuse_unreadable(path, named=f"{option} {path}")
     suffix = path.suffix.lower()
     read = _parquet if suffix in _PARQUET else _geojson if suffix in _GEOJSON else _by_gdal
     try:
@@ -40,8 +41,8 @@ def read_areas(path: Path, option: str) -> Layer:
         raise InputError(f"{option} {path} cannot be read: {first}") from None
     if found is None:
         raise InputError(f"{option} {path} has no geometries")
-    if GEOMETRY in found.columns:
-        raise InputError(f"{option} {path} has a second column {GEOMETRY!r}: rename it")
+    if Layer.GEOMETRY in found.columns:
+        raise InputError(f"{option} {path} has a second column {Layer.GEOMETRY!r}: rename it")
     return found
 
 
@@ -62,7 +63,7 @@ def _parquet(path: Path) -> Layer | None:
 
 
 def _by_gdal(path: Path) -> Layer | None:
-    with extras():
+    with extras.named():
         import pyogrio
     meta, table = pyogrio.read_arrow(path)
     name = meta["geometry_name"] or "wkb_geometry"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from dpregions import extras
 from dpregions.atomic_files import PUBLIC, replacing
 from dpregions.choices import Kind, What
 from dpregions.crs import crs_label
@@ -28,9 +29,8 @@ from dpregions.errors import (
     InputTypeError,
     OutputError,
 )
-from dpregions.extras import extras
 from dpregions.geometry.grid import Grid
-from dpregions.geometry.layers import Layer, joined
+from dpregions.geometry.layers import Layer
 from dpregions.geometry.partition import Partition
 from dpregions.io import layer_files
 from dpregions.io.qgis_style import add_style
@@ -299,7 +299,7 @@ def _opened(whole: Path, path: Path) -> Iterator[sqlite3.Connection]:
 
 def _one_table(release: Release, order: _Order, driver: str) -> bytes | memoryview:
     """Return a file of one table. Made in memory: GDAL hides that a disk was full at the end."""
-    layer = joined(list(_layers(release, order).values()))
+    layer = Layer.joined(list(_layers(release, order).values()))
     statement = order.statement(release, order.layer)
     if driver == "GeoParquet":
         return layer_files.geoparquet(layer, {STATEMENT_KEY: statement.encode()})
@@ -332,7 +332,7 @@ def _by_gdal(layer: Layer, target: Any, name: str, driver: str, statement: str) 
 
 def _cog(release: Release, order: _Order) -> memoryview:
     """Return what is published of the faces as bands of a Cloud-Optimised GeoTIFF."""
-    with extras():
+    with extras.named():
         import rasterio
         from rasterio.io import MemoryFile
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpregions import extras
 from dpregions.crs import read_crs, reproject, same_crs
 from dpregions.errors import CRSError, OutputError
-from dpregions.extras import extras
-from dpregions.geometry.layers import GEOMETRY, Layer
+from dpregions.geometry.layers import Layer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -129,7 +129,11 @@ def geoparquet(layer: Layer, metadata: dict[bytes, bytes] | None = None) -> memo
         "geometry_types": [_KINDS[kind] for kind in kinds],
         **({"bbox": bounds.tolist()} if np.isfinite(bounds).all() else {}),
     }
-    geo = {"version": "1.0.0", "primary_column": GEOMETRY, "columns": {GEOMETRY: column}}
+    geo = {
+        "version": "1.0.0",
+        "primary_column": Layer.GEOMETRY,
+        "columns": {Layer.GEOMETRY: column},
+    }
     table = layer.arrow()
     plain = pa.schema([field.remove_metadata() for field in table.schema])
     known = {b"geo": json.dumps(geo).encode(), **(metadata or {})}
@@ -149,7 +153,7 @@ def write_by_gdal(
     layer: Layer, target: Any, name: str, driver: str, kind: str = "Unknown", **options: str
 ) -> None:
     """Write a layer of a file by one of GDAL's drivers; needs the extra `curator`."""
-    with extras():
+    with extras.named():
         import pyogrio
     with warnings.catch_warnings():
         # A grid without CRS is a plane by choice.
@@ -160,7 +164,7 @@ def write_by_gdal(
                 target,
                 layer=name,
                 driver=driver,
-                geometry_name=GEOMETRY,
+                geometry_name=Layer.GEOMETRY,
                 geometry_type=kind,
                 crs=None if layer.crs is None else _crs_for_gdal(layer.crs),
                 layer_options=options,

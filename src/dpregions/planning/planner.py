@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.extras import need
+from dpregions import extras
 from dpregions.lengths import shown_area, shown_length
 from dpregions.planning import arguments as given
 from dpregions.planning.advice import Asked, Recommendation, advise, with_finer_epsilons
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dpregions.planning.rehearsal import Outcome, Progress, Trial
     from dpregions.privacy.budget import BudgetLike
 
-need("curator")
+extras.need("curator")
 
 __all__ = ["Expectation", "Plan", "Recommendation", "plan", "square_grids"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dpregions import extras
 from dpregions.errors import InputError
-from dpregions.extras import extras
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ def need_plot(path: Path | None = None) -> None:
     Where the extra `plot` is not there in full, say how to get it.
     """
     for package in ("matplotlib", "matplotlib.backends.backend_agg", "scipy"):
-        with extras():
+        with extras.named():
             import_module(package)
     if path is None:
         return

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpregions import extras
 from dpregions.errors import Argument, InputError
-from dpregions.extras import extras
 from dpregions.geometry.grid import Grid
 from dpregions.geometry.layers import Layer
 from dpregions.privacy.law import checked_confidence
@@ -118,7 +118,7 @@ def arrow_table(release: Release) -> pyarrow.Table:
 
 def to_dataset(release: Release, block: int, confidence: float) -> xarray.Dataset:
     """Return the blocks of a grid as an xarray Dataset, with its CRS and the statement."""
-    with extras():
+    with extras.named():
         import xarray as xr
 
     grid = Grid.needed(

@@ -3,6 +3,6 @@
 The release path never imports this package.
 """
 
-from dpregions.extras import need
+from dpregions import extras
 
-need("curator")
+extras.need("curator")

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from dpregions import extras
 from dpregions.errors import Argument, InputError, InputTypeError, SourceError
-from dpregions.extras import extras
 from dpregions.intake.arrow import (
     Kinds,
     RegionStream,
@@ -25,6 +25,7 @@ from dpregions.intake.arrow import (
 )
 from dpregions.intake.sources.requests import Request
 from dpregions.intake.sources.sql import chosen_geometry, query_of
+from dpregions.readable_files import refuse_unreadable
 
 IN_MEMORY = ("", ":memory:")
 _MAGIC = b"DUCK"
@@ -33,7 +34,7 @@ _INFERRED = re.compile(r"READ_(?:CSV|JSON|NDJSON)|SNIFF_CSV")
 
 def open_duckdb(place: str | Path, request: Request) -> RegionStream:
     """Open a query on a DuckDB file, or on none (``duckdb://``) for SQL that reads files."""
-    with extras():
+    with extras.named():
         import duckdb
     request.refuse_useless("DuckDB", "sql")
     sql = query_of(request, "DuckDB")
@@ -90,8 +91,7 @@ def _connect(duckdb: Any, place: str) -> Any:
     nothing_loaded = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     if place in IN_MEMORY:
         return duckdb.connect(config=nothing_loaded)
-    if not Path(place).is_file():
-        raise InputError(f"{place}: there is no such DuckDB file")
+    refuse_unreadable(place)
     refused = InputError(
         f"{place} cannot be opened as a DuckDB file: it is damaged, of another format, or "
         f"open elsewhere. A connection of your own can be used: open_regions(connection.sql(..."

@@ -12,6 +12,7 @@ from contextlib import closing, suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from dpregions import extras
 from dpregions.crs import read_crs
 from dpregions.errors import (
     Argument,
@@ -22,7 +23,6 @@ from dpregions.errors import (
     MissingExtraError,
     SourceError,
 )
-from dpregions.extras import extras
 from dpregions.intake.arrow import RegionStream, attempt
 from dpregions.intake.sources.records import record_batch
 from dpregions.intake.sources.requests import Request
@@ -62,7 +62,7 @@ _STATES = {
 
 def open_postgis(url: str, request: Request) -> RegionStream:
     """Open a query on a PostGIS database."""
-    with extras():
+    with extras.named():
         import sqlalchemy
     request.refuse_useless("PostGIS", "sql")
     sql = query_of(request, "PostGIS")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dpregions import extras
 from dpregions.mechanisms.footprint.alike import Alike
 from dpregions.mechanisms.footprint.fits import combine
 from dpregions.mechanisms.footprint.levels import letter_groups
@@ -186,10 +187,8 @@ class Parts:
         Between a node and many children come virtual nodes that were not measured, blocks of
         doubling sides: they change no fit, and let a walk pass by what it does not cut.
         """
-        from dpregions.compiled import COMPILED
-
         parent = np.ascontiguousarray(parent, np.int64)
-        if COMPILED:
+        if extras.is_there("numba"):
             from dpregions.mechanisms.footprint import parts_kernel
 
             return cls(*parts_kernel.laid_out(parent, nodes))

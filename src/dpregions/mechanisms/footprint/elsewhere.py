@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from dpregions import extras
 from dpregions.crs import crs_label, same_crs
 from dpregions.errors import (
     Argument,
@@ -63,10 +64,8 @@ class BodiesElsewhere(Outcome):
             raise GridError("a cap is for the paper's method: ask on the cells without one")
         _refuse_elsewhere(source.grid, grid)
         _warn_beyond(source, grid)
-        from dpregions.compiled import COMPILED
-
         coords, starts, times = source.corners()
-        if not COMPILED and len(times) > _MOST_INTERPRETED:
+        if not extras.is_there("numba") and len(times) > _MOST_INTERPRETED:
             bodies = f"counting {len(times):,} distinct bodies on the cells of a partition"
             raise MissingExtraError("numba", "curator", bodies)
         counter = grid.counter()
@@ -86,9 +85,7 @@ class BodiesElsewhere(Outcome):
     def _estimates(self) -> NDArray[np.float64] | None:
         if self.source.is_covert:
             return None
-        from dpregions.compiled import COMPILED
-
-        if not COMPILED:
+        if not extras.is_there("numba"):
             laid = "laying bodies on every edge and vertex of a partition"
             raise MissingExtraError("numba", "curator", laid)
         found = _expected(self.source, self.grid)
