@@ -23,6 +23,7 @@ from dpregions.cli.plan import plan
 from dpregions.cli.query import query
 from dpregions.cli.regions import regions
 from dpregions.cli.release import release
+from dpregions.cli.serve import serve
 from dpregions.cli.study import study
 from dpregions.errors import (
     DPRegionsError,
@@ -65,6 +66,7 @@ app.command()(release)
 app.command(context_settings={"ignore_unknown_options": True})(query)
 app.command()(describe)
 app.command()(export)
+app.command()(serve)
 app.command()(plan)
 app.command()(study)
 

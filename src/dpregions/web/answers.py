@@ -7,13 +7,14 @@ around it, or as drawn.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dpregions.crs import crs_label, degrees_remedy, read_crs, reproject, same_crs
 from dpregions.errors import DPRegionsError
 from dpregions.geometry.grid import Grid
 from dpregions.web.problems import Problem
-from dpregions.web.questions import WGS84, Manner, Question, shape_of
+from dpregions.web.questions import OWN, WGS84, Manner, Question, shape_of
 
 if TYPE_CHECKING:
     from dpregions.choices import Within
@@ -67,6 +68,7 @@ def answer_features(
     release, crs = shown.release, manner.crs
     if crs is None and release.grid.crs is not None:
         crs = WGS84
+    crs = None if crs == OWN else crs
     is_one = body["type"] == "Feature"
     answered = []
     for i, feature in enumerate([body] if is_one else body["features"]):
@@ -93,36 +95,71 @@ def answer_features(
     return body | {"features": answered, "dpregions": said}
 
 
-def _answered(
-    release: Release, question: Question, confidence: float, limits: Limits
-) -> dict[str, Any]:
-    """Return the numbers of a question, and what they are about."""
+@dataclass(frozen=True)
+class Asked:
+    """A question as `Release.count` takes it.
+
+    Attributes
+    ----------
+    query : tuple
+        Four bounds or a shape; nothing where `labels` are given.
+    within : Within, optional
+    crs : str, optional
+    labels : list, optional
+        Of a partition's cells.
+    cells : tuple of int, optional
+        The rectangle of cells that the bounds are those of.
+    snapped : str, optional
+        What was answered in place of the shape: "touched" or "enclosing".
+    cut : bool
+        Of an enclosing rectangle: whether the shape reaches beyond the area.
+    """
+
+    query: tuple[Any, ...] = ()
+    within: Within | None = None
+    crs: str | None = None
+    labels: list[Any] | None = None
+    cells: tuple[int, int, int, int] | None = None
+    snapped: str | None = None
+    cut: bool = False
+
+
+def asked_of(release: Release, question: Question, default: Snap | None = None) -> Asked:
+    """Return what a question asks; `default` is how a shape is answered if nothing is said."""
+    grid = release.grid
     if question.labels is not None:
-        return _of_labels(release, question.labels, confidence)
+        return Asked(labels=_known_labels(grid, question.labels))
     if question.cells is not None:
-        grid = Grid.needed(release.grid, "a rectangle of cells by rows and columns")
-        return _of_cells(release, grid, question.cells, confidence)
-    return _of_shape(release, question, confidence, limits)
+        squares = Grid.needed(grid, "a rectangle of cells by rows and columns")
+        return _of_cells(squares, question.cells)
+    shape, crs = question.shape, question.crs
+    if question.radius is not None:
+        shape, crs = _circle(question, grid), None
+    snap = question.snap or default or _default_snap(release, question)
+    if snap == "enclosing":
+        return _around(grid, shape, crs)
+    if snap == "touched":
+        return Asked((shape,), "cells", crs, snapped="touched")
+    return Asked((shape,), None if release.asked.answers_shapes else "shape", crs)
 
 
-def _of_cells(
-    release: Release, grid: Grid, cells: tuple[int, int, int, int], confidence: float
-) -> dict[str, Any]:
-    """Return the answer about a rectangle of cells, by look-ups alone."""
-    bounds = [float(side) for side in grid.cell_bounds(*cells)]
-    numbers: dict[str, Any] = {"count": release.count(*bounds), "outside": False}
-    if not release.covert:
-        low, high = release.interval(*bounds, confidence=confidence)
-        numbers |= {"estimate": float(release.estimate(*bounds)), "low": float(low)}
-        numbers |= {"high": float(high), "confidence": confidence}
-    said = {"within": "cells", "exact": True, "snapped": None, "cut": False}
-    about = {"cells": list(cells), "bounds": bounds}
-    return _place(release) | about | said | {"numbers": numbers}
+def _of_cells(grid: Grid, cells: tuple[int, int, int, int]) -> Asked:
+    bounds = tuple(float(side) for side in grid.cell_bounds(*cells))
+    return Asked(bounds, "cells", cells=cells)
 
 
-def _of_labels(release: Release, labels: tuple[str, ...], confidence: float) -> dict[str, Any]:
-    """Return the answer about cells of a partition, by their labels as text."""
-    partition: Any = release.grid
+def _around(grid: Domain, shape: Any, crs: str | None) -> Asked:
+    """Return the smallest rectangle of cells around a shape."""
+    squares = Grid.needed(grid, "snap=enclosing", ": give snap=drawn or snap=touched")
+    row0, row1, col0, col1 = cells = squares.cell_range(*squares.enclosing(shape, crs=crs))
+    if row1 < row0 or col1 < col0:
+        return Asked((shape,), "cells", crs, snapped="enclosing")  # outside, which is for it to say
+    cut = bool(squares.select((shape,), crs, within="shape").cut(squares)[0])
+    return replace(_of_cells(squares, cells), snapped="enclosing", cut=cut)
+
+
+def _known_labels(partition: Any, labels: tuple[str, ...]) -> list[Any]:
+    """Return a partition's own labels for their texts."""
     known = {str(label): label for label in partition.labels}
     if missing := [label for label in labels if label not in known]:
         raise Problem(
@@ -131,29 +168,7 @@ def _of_labels(release: Release, labels: tuple[str, ...], confidence: float) -> 
             f"there is no cell {missing[0][:80]!r} in this release",
             parameter="cells",
         )
-    cells = [known[label] for label in labels]
-    selection = partition.select((), cells=cells, once=release.asked.answers_shapes)
-    said = _said(release, selection, confidence)
-    return _place(release) | {"labels": list(labels)} | said | {"snapped": None}
-
-
-def _of_shape(
-    release: Release, question: Question, confidence: float, limits: Limits
-) -> dict[str, Any]:
-    """Return the answer about a shape: as drawn, or the cells it touches, or those around it."""
-    shape, crs = question.shape, question.crs
-    if question.radius is not None:
-        shape, crs = _circle(question, release.grid), None
-    snap = question.snap or _default_snap(release, question)
-    if snap == "enclosing":
-        return _of_cells_around(release, shape, crs, confidence)
-    within: Within | None = "cells" if snap == "touched" else None
-    if snap == "drawn" and not release.asked.answers_shapes:
-        within = "shape"  # which is refused, with the reason
-    selection = release.select((shape,), within=within, crs=crs)
-    _refuse_wide(selection, limits)
-    found = _said(release, selection, confidence)
-    return _place(release) | found | {"snapped": "touched" if snap == "touched" else None}
+    return [known[label] for label in labels]
 
 
 def _default_snap(release: Release, question: Question) -> Snap:
@@ -167,19 +182,6 @@ def _default_snap(release: Release, question: Question) -> Snap:
     if question.is_bbox and turned and isinstance(grid, Grid):
         return "enclosing"
     return "drawn" if release.asked.answers_shapes else "touched"
-
-
-def _of_cells_around(
-    release: Release, shape: Any, crs: str | None, confidence: float
-) -> dict[str, Any]:
-    """Return the answer about the smallest rectangle of cells around a shape."""
-    grid = Grid.needed(release.grid, "snap=enclosing", ": give snap=drawn or snap=touched")
-    row0, row1, col0, col1 = cells = grid.cell_range(*grid.enclosing(shape, crs=crs))
-    if row1 < row0 or col1 < col0:
-        nowhere = release.select((shape,), within="cells", crs=crs)
-        return _place(release) | _said(release, nowhere, confidence) | {"snapped": "enclosing"}
-    cut = bool(grid.select((shape,), crs, within="shape").cut(grid)[0])
-    return _of_cells(release, grid, cells, confidence) | {"snapped": "enclosing", "cut": cut}
 
 
 def _circle(question: Question, grid: Domain) -> Any:
@@ -198,7 +200,7 @@ def _circle(question: Question, grid: Domain) -> Any:
     return point.buffer(question.radius)
 
 
-def _refuse_wide(selection: Any, limits: Limits) -> None:
+def refuse_wide(selection: Any, limits: Limits) -> None:
     """Refuse what costs too much: shapes, or cells in no rectangle, with too many cells around."""
     ranges = getattr(selection, "ranges", None)
     if ranges is None or not (selection.shapes or selection.masks):
@@ -214,24 +216,56 @@ def _refuse_wide(selection: Any, limits: Limits) -> None:
         )
 
 
-def _said(release: Release, selection: Any, confidence: float) -> dict[str, Any]:
-    """Return the numbers of one selected query, and how it was answered."""
-    grid = release.grid
-    found = {
-        name: values[0].item() for name, values in release.answers(selection, confidence).items()
-    }
-    numbers: dict[str, Any] = {
-        name: found[name] for name in ("count", "low", "high") if name in found
-    }
+def _answered(
+    release: Release, question: Question, confidence: float, limits: Limits
+) -> dict[str, Any]:
+    """Return the numbers of a question, and what they are about."""
+    asked = asked_of(release, question)
+    if asked.cells is not None:
+        return _looked_up(release, asked, confidence)
+    selection = release.select(asked.query, within=asked.within, crs=asked.crs, cells=asked.labels)
+    refuse_wide(selection, limits)
+    return _said(release, asked, selection, confidence)
+
+
+def _looked_up(release: Release, asked: Asked, confidence: float) -> dict[str, Any]:
+    """Return the answer about a rectangle of cells, by look-ups alone."""
+    bounds = asked.query
+    numbers: dict[str, Any] = {"count": release.count(*bounds), "outside": False}
     if not release.covert:
-        estimate = float(release.asked.estimate(selection)[0])
-        numbers |= {"estimate": estimate, "confidence": confidence}
-    outside = numbers["outside"] = bool(selection.outside[0])
+        low, high = release.interval(*bounds, confidence=confidence)
+        numbers |= {"estimate": float(release.estimate(*bounds)), "low": float(low)}
+        numbers |= {"high": float(high), "confidence": confidence}
+    return {
+        **_place(release),
+        "cells": asked.cells,
+        "bounds": bounds,
+        "within": "cells",
+        "exact": True,
+        "snapped": asked.snapped,
+        "cut": asked.cut,
+        "numbers": numbers,
+    }
+
+
+def _said(release: Release, asked: Asked, selection: Any, confidence: float) -> dict[str, Any]:
+    """Return the numbers of one selected query, and how it was answered."""
+    grid, outside = release.grid, bool(selection.outside[0])
+    answers = release.answers(selection, confidence)
+    found = {name: values[0].item() for name, values in answers.items()}
+    numbers: dict[str, Any] = {"count": found["count"], "outside": outside}
+    if not release.covert:
+        numbers["estimate"] = float(release.asked.estimate(selection)[0])
+        numbers |= {"low": found["low"], "high": found["high"], "confidence": confidence}
     said = {
+        **_place(release),
         "within": found["within"],
         "exact": found["exact"],
+        "snapped": asked.snapped,
         "cut": bool(selection.cut(grid)[0]),
     }
+    if asked.labels is not None:
+        said["labels"] = asked.labels
     if isinstance(grid, Grid) and found["within"] == "cells" and found["exact"] and not outside:
         cells = selection.ranges[:, 0].tolist()
         said |= {"cells": cells, "bounds": [float(side) for side in grid.cell_bounds(*cells)]}

@@ -22,14 +22,13 @@ from dpregions._version import __version__
 from dpregions.errors import DPRegionsWarning
 from dpregions.releases.published import Release
 from dpregions.web.guard import Guard
-from dpregions.web.page_routes import STATIC, page_routes, payloads
+from dpregions.web.page_routes import STATIC, files, page_routes, payloads
 from dpregions.web.parameters import PROBLEMS
 from dpregions.web.problems import Problem
 from dpregions.web.routes import questions
 from dpregions.web.serving import Serving
 from dpregions.web.settings import Settings
 from dpregions.web.shelf import Shelf
-from dpregions.web.work import Workshop
 
 _ABOUT = """Counts of a differentially private release: how many users' regions touch an area, each
 once, with an interval for the true count. Looking costs nothing more in privacy."""
@@ -51,7 +50,7 @@ def make_app(
     """
     shelf = releases if isinstance(releases, Shelf) else Shelf.of(releases)
     settings = Settings() if settings is None else settings
-    serving = Serving(shelf, settings, Workshop(settings.limits))
+    serving = Serving.of(shelf, settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -60,7 +59,7 @@ def make_app(
             warnings.simplefilter("ignore", DPRegionsWarning)
             threading.Thread(target=shelf.warm, name="dpregions-warm", daemon=True).start()
             yield
-            serving.workshop.close()
+            serving.close()
 
     app = FastAPI(
         title="dpregions",
@@ -82,6 +81,7 @@ def make_app(
 
     app.include_router(questions(serving))
     app.include_router(payloads(serving))
+    app.include_router(files(serving))
     app.include_router(page_routes(serving))
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app

@@ -12,11 +12,15 @@ from fastapi import APIRouter, Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
 import dpregions.page
+from dpregions.geometry.grid import Grid
 from dpregions.page import payload
+from dpregions.page.card import card_of
+from dpregions.web.files import MEDIA_TYPES, part_of, side_of
 from dpregions.web.guard import is_authorised
-from dpregions.web.parameters import PROBLEMS, ROOT, Block, Id, given
+from dpregions.web.parameters import PROBLEMS, ROOT, Block, Id, Suffix, given
 from dpregions.web.problems import Problem
 from dpregions.web.serving import Serving, attached, is_known
+from dpregions.web.shelf import Shown
 
 STATIC = Path(dpregions.page.__file__).parent / "static"
 """The page's files."""
@@ -59,8 +63,18 @@ def payloads(serving: Serving) -> APIRouter:
     """Return the routes of what the page is made of."""
     router = APIRouter(prefix=f"{ROOT}/releases/{{id}}", responses=PROBLEMS)
 
-    @router.get("/card.json", summary="What the page says of a release, and where its cells lie")
+    @router.get("/card.json", summary="The privacy card: questions and their answers")
     async def card(request: Request, id: Id) -> Response:
+        shown = serving.shown(id)
+        given(request)
+
+        def make() -> bytes:
+            return json.dumps(card_of(shown.release, shown.digest)).encode()
+
+        return await serving.kept(request, shown, "card", make, "application/json")
+
+    @router.get("/page.json", summary="What the page says of a release, and where its cells lie")
+    async def described(request: Request, id: Id) -> Response:
         shown = serving.shown(id)
         given(request)
 
@@ -68,7 +82,7 @@ def payloads(serving: Serving) -> APIRouter:
             said = payload.described(shown.release, name=shown.name, checksum=shown.digest)
             return json.dumps(said, allow_nan=False).encode()
 
-        return await serving.kept(request, shown, "card", make, "application/json")
+        return await serving.kept(request, shown, "page", make, "application/json")
 
     @router.get("/components.bin", summary="The counts of all faces, edges and vertices")
     async def components(request: Request, id: Id) -> Response:
@@ -84,15 +98,48 @@ def payloads(serving: Serving) -> APIRouter:
         shown = serving.shown(id)
         given(request)
         grid = serving.gridded(shown, "intervals.bin")
-        side = _side(block, max(grid.shape))
-        if shown.release.covert:
-            raise Problem("covert", 404, "this release has counts only: no estimates, no intervals")
+        side = side_of(block, grid)
+        _refuse_covert(shown)
         serving.warm(id)
         return await serving.kept(
             request, shown, f"intervals-{side}", lambda: payload.intervals(shown.release, side)
         )
 
-    @router.get("/release.parquet", summary="The release file itself")
+    @router.get("/rectangles.bin", summary="The intervals of all rectangles of cells, if few")
+    async def rectangles(request: Request, id: Id) -> Response:
+        shown = serving.shown(id)
+        given(request)
+        serving.gridded(shown, "rectangles.bin")
+        _refuse_covert(shown)
+        serving.warm(id)
+        if not payload.described(shown.release, name=shown.name).get("every_rectangle"):
+            raise Problem("not-found", 404, "this release has too many rectangles to send them all")
+        return await serving.kept(
+            request, shown, "rectangles", lambda: payload.rectangle_intervals(shown.release)
+        )
+
+    @router.get("/cells.json", summary="The cells of a partition as GeoJSON, with their counts")
+    async def cells(request: Request, id: Id) -> Response:
+        shown = serving.shown(id)
+        given(request)
+        if isinstance(shown.release.grid, Grid):
+            raise Problem("not-found", 404, "this release is on a grid: see components.bin")
+        serving.warm(id)
+
+        def make() -> bytes:
+            return json.dumps(payload.cells(shown.release), allow_nan=False).encode()
+
+        return await serving.kept(request, shown, "cells", make, "application/geo+json")
+
+    return router
+
+
+def files(serving: Serving) -> APIRouter:
+    """Return the routes of files: the release itself, its exports, what the map shows beside it."""
+    router = APIRouter(prefix=ROOT, responses=PROBLEMS)
+    overlay, basemap = serving.overlay, serving.settings.basemap
+
+    @router.get("/releases/{id}/release.parquet", summary="The release file itself")
     async def release_file(request: Request, id: Id) -> Response:
         shown = serving.shown(id)
         given(request)
@@ -101,17 +148,48 @@ def payloads(serving: Serving) -> APIRouter:
             return Response(status_code=304, headers=headers)
         return Response(shown.file, 200, headers, "application/vnd.apache.parquet")
 
+    @router.get(
+        "/releases/{id}/export.{suffix}",
+        summary="The cells as a file: gpkg, parquet, fgb, geojson, tif",
+    )
+    async def export(request: Request, id: Id, suffix: Suffix, block: Block = "1") -> Response:
+        shown = serving.warm(id)
+        given(request)
+        if suffix not in MEDIA_TYPES:
+            raise Problem(
+                "not-found",
+                404,
+                f"there are no exports as {suffix[:20]!r}: {', '.join(MEDIA_TYPES)}",
+            )
+        side = side_of(block, shown.release.grid)
+        path = await serving.workshop.do(
+            lambda _: serving.exports.file(shown, suffix, side), bounded=False
+        )
+        headers = serving.for_ever(shown, f"export-{side}-{suffix}") | attached(path.name)
+        if is_known(request, headers):
+            return Response(status_code=304, headers=headers)
+        return FileResponse(path, headers=headers, media_type=MEDIA_TYPES[suffix])
+
+    @router.get("/overlay", summary="Areas to draw over the map as GeoJSON, or null")
+    async def overlay_areas(request: Request) -> Response:
+        given(request)
+        body = b"null" if overlay is None else overlay
+        return Response(body, 200, {"Cache-Control": "no-cache"}, "application/json")
+
+    @router.get(
+        "/basemap.pmtiles",
+        summary="A map to draw below, in ranges of bytes",
+        responses={204: {"description": "There is none."}, 206: {"description": "A range."}},
+    )
+    async def basemap_file(request: Request) -> Response:
+        given(request)
+        if basemap is None:
+            return Response(status_code=204)
+        return part_of(basemap, request, "application/vnd.pmtiles")
+
     return router
 
 
-def _side(text: str, longest: int) -> int:
-    """Return the side of a block: a power of 2, so that few are ever made."""
-    side = int(text) if text.isdecimal() and len(text) < 8 else 0
-    if side < 1 or side & (side - 1) or side > longest:
-        raise Problem(
-            "parameter",
-            422,
-            f"block must be 1, 2, 4, 8, ... up to {longest}, got {text!r}",
-            parameter="block",
-        )
-    return side
+def _refuse_covert(shown: Shown) -> None:
+    if shown.release.covert:
+        raise Problem("covert", 404, "this release has counts only: no estimates, no intervals")

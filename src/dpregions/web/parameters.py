@@ -39,7 +39,7 @@ Crs = Annotated[
     str | None,
     Query(
         description="Of the coordinates, such as EPSG:4326 (longitude first); by default the "
-        "release's own, and EPSG:4326 for GeoJSON.",
+        "release's own, and EPSG:4326 for GeoJSON; none: the release's own.",
         max_length=100,
     ),
 ]
@@ -59,6 +59,7 @@ Block = Annotated[
     str,
     Query(description="Cells in width and height of a block: 1, 2, 4, 8, ...", max_length=10),
 ]
+Suffix = Annotated[str, Path(description="gpkg, parquet, fgb, geojson or tif", max_length=10)]
 ReleaseA = Annotated[str, Query(description="The id of the first release.", max_length=60)]
 ReleaseB = Annotated[str, Query(description="The id of the second release.", max_length=60)]
 

@@ -26,6 +26,8 @@ Snap = Literal["drawn", "touched", "enclosing"]
 
 BOUNDS = ("west", "south", "east", "north")
 WGS84 = "EPSG:4326"
+OWN = "none"
+"""As a CRS: the coordinates are those of the release."""
 _GEOMETRIES = (
     "Point",
     "LineString",
@@ -91,6 +93,7 @@ def question_of(given: dict[str, str], limits: Limits, *, labelled: bool) -> Que
     if way == "cells":
         return _cells_question(given, labelled)
     snap, crs = snap_of(given.get("snap")), crs_of(given.get("crs"))
+    crs = None if crs == OWN else crs
     if "radius" in given and way != "point":
         raise Problem("parameter", 400, "radius goes with point", parameter="radius")
     if way == "bbox":
@@ -200,7 +203,7 @@ def _wkt_question(text: str, crs: str | None, limits: Limits) -> Question:
 
 def crs_of(text: str | None) -> str | None:
     """Return the name of a CRS: a code alone, as other texts of PROJ may name files."""
-    if text is None or _CODE.fullmatch(text):
+    if text is None or text == OWN or _CODE.fullmatch(text):
         return text
     raise Problem(
         "unknown-crs",

@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 from dpregions.crs import crs_label
 from dpregions.geometry.grid import Grid
 from dpregions.web.answers import answer, answer_features, is_quick, privacy_of
+from dpregions.web.differences import difference
 from dpregions.web.guard import COOKIE
 from dpregions.web.parameters import (
     FEATURES,
@@ -30,11 +31,21 @@ from dpregions.web.parameters import (
     NeededCoords,
     Point,
     Radius,
+    ReleaseA,
+    ReleaseB,
     SnapTo,
     given,
 )
 from dpregions.web.problems import Problem
-from dpregions.web.questions import Manner, confidence_of, crs_of, features_of, question_of, snap_of
+from dpregions.web.questions import (
+    Manner,
+    Question,
+    confidence_of,
+    crs_of,
+    features_of,
+    question_of,
+    snap_of,
+)
 from dpregions.web.serving import Serving
 from dpregions.web.settings import Limits
 from dpregions.web.shelf import Shown
@@ -53,14 +64,17 @@ def questions(serving: Serving) -> APIRouter:
     router = APIRouter(prefix=ROOT, responses=PROBLEMS)
     limits = serving.settings.limits
 
-    async def answered(request: Request, id: str) -> dict[str, Any]:
-        shown, asked = serving.warm(id), given(request)
+    def question(asked: dict[str, str], shown: Shown) -> tuple[Question, float]:
         confidence = confidence_of(asked.pop("confidence", None), limits)
         labelled = not isinstance(shown.release.grid, Grid)
-        question = question_of(asked, limits, labelled=labelled)
-        if is_quick(shown, question):
-            return answer(shown, question, confidence, limits)
-        return await serving.workshop.do(lambda _: answer(shown, question, confidence, limits))
+        return question_of(asked, limits, labelled=labelled), confidence
+
+    async def answered(request: Request, id: str) -> dict[str, Any]:
+        shown = serving.warm(id)
+        asked, confidence = question(given(request), shown)
+        if is_quick(shown, asked):
+            return answer(shown, asked, confidence, limits)
+        return await serving.workshop.do(lambda _: answer(shown, asked, confidence, limits))
 
     async def answered_features(request: Request, id: str) -> dict[str, Any]:
         shown, asked = serving.warm(id), given(request)
@@ -156,6 +170,27 @@ def questions(serving: Serving) -> APIRouter:
             said | {"name": _name_of(feature)} | feature["properties"]["dpregions"]
             for feature in features
         )
+
+    @router.get("/difference", summary="What release b counts more than release a")
+    async def compared(
+        request: Request,
+        a: ReleaseA,
+        b: ReleaseB,
+        cells: Cells = None,
+        bbox: Bbox = None,
+        point: Point = None,
+        radius: Radius = None,
+        coords: Coords = None,
+        crs: Crs = None,
+        snap: SnapTo = None,
+        confidence: Confidence = None,
+    ) -> JSONResponse:
+        first, second = serving.warm(a, "a"), serving.warm(b, "b")
+        asked = given(request)
+        del asked["a"], asked["b"]
+        wanted, sure = question(asked, first)
+        found = await serving.workshop.do(lambda _: difference(first, second, wanted, sure))
+        return JSONResponse(found)
 
     @router.post("/session", summary="Keep the token as a cookie", status_code=204)
     async def session() -> Response:

@@ -10,6 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dpregions.geometry.grid import Grid
+from dpregions.web.files import Exports, check_basemap
+from dpregions.web.overlay import read_overlay
 from dpregions.web.problems import Problem
 from dpregions.web.settings import Settings
 from dpregions.web.shelf import Shelf, Shown
@@ -23,6 +25,23 @@ class Serving:
     shelf: Shelf
     settings: Settings
     workshop: Workshop
+    exports: Exports
+    overlay: bytes | None
+    """Areas to draw over the map, as GeoJSON."""
+
+    @classmethod
+    def of(cls, shelf: Shelf, settings: Settings) -> Serving:
+        """Return the parts of a server, once its overlay and its basemap can be read."""
+        if settings.basemap is not None:
+            check_basemap(settings.basemap)
+        overlay = None if settings.overlay is None else read_overlay(settings.overlay)
+        limits = settings.limits
+        return cls(shelf, settings, Workshop(limits), Exports(limits), overlay)
+
+    def close(self) -> None:
+        """End what was begun for requests."""
+        self.workshop.close()
+        self.exports.close()
 
     def shown(self, id: str, parameter: str | None = None) -> Shown:
         """Return a release by its id."""

@@ -29,8 +29,8 @@ class Limits:
     """How deep JSON may nest."""
     cells: int = 1_000_000
     """Cells in the rectangle around one shape."""
-    components: int = 2_000_000
-    """Of a release that is still exported; a larger one takes minutes."""
+    exported: int = 250_000
+    """Cells, or blocks of cells, in an export."""
     seconds: float = 5.0
     """Of work for one request."""
     at_work: int = 8
