@@ -18,6 +18,7 @@ from dpregions.errors import DPRegionsError, LedgerError, LedgerUnavailableError
 from dpregions.privacy import ledger_file
 from dpregions.privacy.budget import PrivacyUnit
 from dpregions.privacy.ledger import Ledger
+from support.full_disks import file_size_limit
 
 USERS = PrivacyUnit()
 
@@ -313,7 +314,8 @@ def test_a_ledger_that_cannot_be_written_can_still_be_read(ledger, monkeypatch):
 
 
 def test_a_folder_in_place_of_a_ledger_and_a_missing_folder_are_refused(tmp_path):
-    everything_refuses(Ledger(tmp_path), LedgerUnavailableError, "it cannot be opened")
+    everything_refuses(Ledger(tmp_path), LedgerError, "is a folder: name a ledger in it")
+    assert list(tmp_path.iterdir()) == []
     with pytest.raises(LedgerUnavailableError, match="cannot be made: No such file or directory"):
         Ledger(tmp_path / "missing" / "budget.ledger").create("town", 1)
 
@@ -322,6 +324,14 @@ def test_a_path_may_hold_what_means_something_in_a_uri(tmp_path):
     ledger = Ledger(tmp_path / "50% of? #1 ü.ledger")
     ledger.create("town", 1)
     assert os.listdir(tmp_path) == [ledger.path.name]
+
+
+@pytest.mark.parametrize("room", [0, 5_000])
+def test_on_a_full_disk_no_ledger_is_left_behind_and_no_temporary_name_is_said(tmp_path, room):
+    with file_size_limit(room), pytest.raises(LedgerUnavailableError) as refused:
+        Ledger(tmp_path / "budget.ledger").create("town", 1)
+    assert list(tmp_path.iterdir()) == []
+    assert "budget.ledger: the disk" in str(refused.value) and ".part" not in str(refused.value)
 
 
 # Many processes

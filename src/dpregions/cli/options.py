@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from dpregions.errors import (
     InputTypeError,
     InPython,
 )
+from dpregions.readable_files import refuse_unreadable
 
 if TYPE_CHECKING:
     import geopandas
@@ -101,10 +103,11 @@ def read_grid(grid: Path | None, around: str | None, side: str | None, cell: str
             "or where a command takes it by --partition FILE"
         )
     if grid is not None:
+        refuse_unreadable(grid, named=f"--grid {grid}")
         try:
             text = grid.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            raise InputError(f"--grid {grid}: there is no such file of JSON text") from None
+        except UnicodeDecodeError:
+            raise InputError(f"--grid {grid}: this is not JSON, as it is not text") from None
         try:
             return Grid.from_json(_grid_of_release(text))
         except (InputError, InputTypeError) as error:  # about fields of the file, not options
@@ -314,8 +317,8 @@ def read_polygons(path: Path, option: str) -> geopandas.GeoDataFrame:
     """Return the geometries of a file, whatever its format, or say why an option cannot have it."""
     import geopandas
 
-    if not path.exists():
-        raise InputError(f"{option} {path}: there is no such file")
+    if not os.path.isdir(path):  # some formats are folders
+        refuse_unreadable(path, named=f"{option} {path}")
     parquet = path.suffix.lower() in (".parquet", ".geoparquet", ".pq")
     try:
         frame = geopandas.read_parquet(path) if parquet else geopandas.read_file(path)

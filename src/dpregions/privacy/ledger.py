@@ -265,7 +265,7 @@ class Ledger:
                     "the release is made and paid for, but its ledger will say interrupted: "
                     f"{error}",
                     LedgerWarning,
-                    stacklevel=4,
+                    stacklevel=5,
                 )
 
     def _refuse_taken(self, db: sqlite3.Connection, name: str) -> None:

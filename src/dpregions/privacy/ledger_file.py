@@ -14,7 +14,6 @@ bring the journal back and undo the debit.
 
 from __future__ import annotations
 
-import os
 import secrets
 import sqlite3
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dpregions.atomic_files import SECRET
+from dpregions.atomic_files import SECRET, replacing
 from dpregions.errors import LedgerError, LedgerUnavailableError
 
 APPLICATION = int.from_bytes(b"dprl", "big")
@@ -85,6 +84,8 @@ def transaction(
     true until it has written. `new` makes the file where there is none.
     """
     with _in_our_words(path):
+        if path.is_dir():
+            raise LedgerError(f"{path} is a folder: name a ledger in it", argument="path")
         if new:
             _make_file(path)
         elif not path.exists():
@@ -93,16 +94,23 @@ def transaction(
                 f"'dpregions budget create'",
                 argument="path",
             )
-        opened = sqlite3.connect(_address(path), uri=True, timeout=PATIENCE, isolation_level=None)
-        # Closing rolls back what was not committed, whatever ended it.
-        with closing(opened) as connection:
-            connection.execute("PRAGMA journal_mode = DELETE")
-            connection.execute("PRAGMA synchronous = EXTRA")
-            connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        with _begun(path, write=write) as connection:
             _check(connection, path, new)
             yield connection
-            connection.execute("COMMIT")
+
+
+@contextmanager
+def _begun(path: Path, *, write: bool) -> Iterator[sqlite3.Connection]:
+    """Give a transaction on an SQLite file, in SQLite's words."""
+    opened = sqlite3.connect(_address(path), uri=True, timeout=PATIENCE, isolation_level=None)
+    # Closing rolls back what was not committed, whatever ended it.
+    with closing(opened) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        yield connection
+        connection.execute("COMMIT")
 
 
 def insert(connection: sqlite3.Connection, table: str, **row: object) -> int:
@@ -127,11 +135,16 @@ def _address(path: Path) -> str:
 
 
 def _make_file(path: Path) -> None:
-    """Make an empty file for its owner's eyes if there is none; SQLite's would follow the umask."""
+    """Make a ledger for its owner's eyes if there is no file, whole or not at all."""
+    if path.exists():
+        return
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, SECRET))
-        os.chmod(path, SECRET)  # a umask may have taken the owner's rights too
-    except FileExistsError:
+        with (
+            replacing(path, mode=SECRET, fresh=True) as part,
+            _begun(part, write=True) as connection,
+        ):
+            _set_up(connection)
+    except FileExistsError:  # another process was faster
         pass
     except OSError as error:
         raise LedgerUnavailableError(

@@ -302,6 +302,7 @@ def _published(noise: NoiseSource, tally: Any, unit: Unit, terms: Terms) -> Rele
         oversize=terms.oversize,
         private=noise.private,
         noise=noise.label,
+        software=noise.software,
         spending=outcome.spending,
         covert=terms.covert,
         laid_out_for=getattr(prepared, "laid_out_for", ""),
