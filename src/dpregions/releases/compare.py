@@ -8,7 +8,6 @@ the second - low of the first]. Reads what was published, and nothing else.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,6 @@ from dpregions.crs import crs_label, same_crs
 from dpregions.errors import (
     Argument,
     CRSError,
-    DPRegionsWarning,
     InputTypeError,
     PrivacyError,
     QueryError,
@@ -157,9 +155,13 @@ class Comparison:
         cells: Any = None,
         within: Within | None = None,
         crs: Any = None,
+        quiet: bool = False,
     ) -> dict[str, NDArray[Any]]:
-        """Return arrays of `first`, `second`, `difference`, `low`, `high`, `within`, `exact`."""
-        one, other = self._selected(query, cells, within, crs)
+        """Return arrays of `first`, `second`, `difference`, `low`, `high`, `within`, `exact`.
+
+        With `quiet` without a warning, for who tells of `exact` otherwise.
+        """
+        one, other = self._selected(query, cells, within, crs, quiet)
         counts = self.first.asked.count(one), self.second.asked.count(other)
         low, high = self._bounds(one, other, confidence)
         return {
@@ -207,13 +209,18 @@ class Comparison:
         return low_2 - high, high_2 - low
 
     def _selected(
-        self, query: tuple[Any, ...], cells: Any, within: Within | None, crs: Any
+        self,
+        query: tuple[Any, ...],
+        cells: Any,
+        within: Within | None,
+        crs: Any,
+        quiet: bool = False,
     ) -> tuple[Any, Any]:
         """Return what is asked of each release: the same area, or an error."""
         both = self.first.asked.answers_shapes and self.second.asked.answers_shapes
         if self.same_cells:
             rule = within if both or within is not None else "cells"
-            return self._each(query, cells, rule, crs, crs)
+            return self._each(query, cells, rule, (crs, crs), quiet)
         if cells is not None or within == "cells" or not both:
             raise QueryError(
                 f"the cells of the releases differ, {self.first.grid!r} and "
@@ -221,7 +228,7 @@ class Comparison:
                 f"footprints, with within='shape'",
                 argument="within",
             )
-        one, other = self._each(query, None, "shape", crs, self._crs_of_second(query, crs))
+        one, other = self._each(query, None, "shape", (crs, self._crs_of_second(query, crs)), quiet)
         beyond = one.outside | other.outside
         beyond |= one.cut(self.first.grid) | other.cut(self.second.grid)
         if (where := np.flatnonzero(beyond)).size:
@@ -232,12 +239,17 @@ class Comparison:
         return one, other
 
     def _each(
-        self, query: tuple[Any, ...], cells: Any, within: Within | None, crs: Any, crs_2: Any
+        self,
+        query: tuple[Any, ...],
+        cells: Any,
+        within: Within | None,
+        crs: tuple[Any, Any],
+        quiet: bool,
     ) -> tuple[Any, Any]:
-        one = self.first.select(query, within=within, crs=crs, cells=cells)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DPRegionsWarning)  # they were said of the first
-            return one, self.second.select(query, within=within, crs=crs_2, cells=cells)
+        asked: Any = {"within": within, "cells": cells}
+        one = self.first.select(query, crs=crs[0], quiet=quiet, **asked)
+        # What there is to warn of was said of the first.
+        return one, self.second.select(query, crs=crs[1], quiet=True, **asked)
 
     def _crs_of_second(self, query: tuple[Any, ...], crs: Any) -> Any:
         """Return the CRS for numbers that carry none: that of the first release."""

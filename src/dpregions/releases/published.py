@@ -230,17 +230,32 @@ class Release(Statement):
         return block_arrays(self, block, confidence)
 
     def select(
-        self, query: tuple[Any, ...], *, within: Within | None, crs: Any, cells: Any = None
+        self,
+        query: tuple[Any, ...],
+        *,
+        within: Within | None,
+        crs: Any,
+        cells: Any = None,
+        quiet: bool = False,
     ) -> Selection:
-        """Return what queries are asked about, for `answers`: each by the rule that answers it."""
-        return self._selected(query, cells, self._rule(within), crs)
+        """Return what queries are asked about, for `answers`: each by the rule that answers it.
+
+        With `quiet` without a warning, for who tells of `exact`, `outside` and `cut` otherwise.
+        """
+        level = None if quiet else 3
+        return self._selected(query, cells, self._rule(within), crs, level)
 
     def _selected(
-        self, query: tuple[Any, ...], cells: Any, rule: Within | None, crs: Any
+        self,
+        query: tuple[Any, ...],
+        cells: Any,
+        rule: Within | None,
+        crs: Any,
+        stacklevel: int | None = 3,
     ) -> Selection:
         once = self.asked.answers_shapes
         found: Selection = self.grid.select(
-            query, crs, cells=cells, within=rule, once=once, stacklevel=3
+            query, crs, cells=cells, within=rule, once=once, stacklevel=stacklevel
         )
         return found
 

@@ -154,7 +154,7 @@ def _around(grid: Domain, shape: Any, crs: str | None) -> Asked:
     row0, row1, col0, col1 = cells = squares.cell_range(*squares.enclosing(shape, crs=crs))
     if row1 < row0 or col1 < col0:
         return Asked((shape,), "cells", crs, snapped="enclosing")  # outside, which is for it to say
-    cut = bool(squares.select((shape,), crs, within="shape").cut(squares)[0])
+    cut = bool(squares.select((shape,), crs, within="shape", stacklevel=None).cut(squares)[0])
     return replace(_of_cells(squares, cells), snapped="enclosing", cut=cut)
 
 
@@ -223,7 +223,8 @@ def _answered(
     asked = asked_of(release, question)
     if asked.cells is not None:
         return _looked_up(release, asked, confidence)
-    selection = release.select(asked.query, within=asked.within, crs=asked.crs, cells=asked.labels)
+    given: Any = {"within": asked.within, "crs": asked.crs, "cells": asked.labels}
+    selection = release.select(asked.query, **given, quiet=True)
     refuse_wide(selection, limits)
     return _said(release, asked, selection, confidence)
 

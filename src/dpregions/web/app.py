@@ -7,7 +7,6 @@ take it as any ASGI application.
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,10 +18,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from dpregions._version import __version__
-from dpregions.errors import DPRegionsWarning
+from dpregions.page.single_file import STATIC
 from dpregions.releases.published import Release
 from dpregions.web.guard import Guard
-from dpregions.web.page_routes import STATIC, files, page_routes, payloads
+from dpregions.web.page_routes import files, page_routes, payloads
 from dpregions.web.parameters import PROBLEMS
 from dpregions.web.problems import Problem
 from dpregions.web.routes import questions
@@ -54,12 +53,9 @@ def make_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        with warnings.catch_warnings():
-            # What they say is in the answers: exact, outside, cut.
-            warnings.simplefilter("ignore", DPRegionsWarning)
-            threading.Thread(target=shelf.warm, name="dpregions-warm", daemon=True).start()
-            yield
-            serving.close()
+        threading.Thread(target=shelf.warm, name="dpregions-warm", daemon=True).start()
+        yield
+        serving.close()
 
     app = FastAPI(
         title="dpregions",

@@ -24,6 +24,7 @@ def difference(
         within=asked.within,
         crs=asked.crs,
         confidence=confidence,
+        quiet=True,
     )
     answer = {name: values[0].item() for name, values in found.items()}
     together = comparison.together

@@ -18,6 +18,7 @@ from starlette.responses import FileResponse, Response
 from dpregions.errors import InputError
 from dpregions.geometry.grid import Grid
 from dpregions.io.exports import export
+from dpregions.page.single_file import page_html
 from dpregions.web.problems import Problem
 from dpregions.web.settings import Limits
 from dpregions.web.shelf import Shown
@@ -28,6 +29,7 @@ MEDIA_TYPES = {
     "fgb": "application/octet-stream",
     "geojson": "application/geo+json",
     "tif": "image/tiff",
+    "html": "text/html",
 }
 """Of exports, by their suffix."""
 
@@ -46,7 +48,7 @@ class Exports:
     def file(self, shown: Shown, suffix: str, block: int) -> Path:
         """Return a file with the cells, or blocks of cells, of a release."""
         n = shown.release.grid.n_components // 4 // block**2
-        if n > self._limits.exported and suffix != "tif":
+        if n > self._limits.exported and suffix not in ("tif", "html"):
             raise Problem(
                 "too-large",
                 413,
@@ -65,7 +67,11 @@ class Exports:
             self._folder = tempfile.TemporaryDirectory(prefix="dpregions-")
         blocks = "" if block == 1 else f"-blocks-{block}"
         path = Path(self._folder.name) / f"{shown.id}{blocks}.{suffix}"
-        export(shown.release, path, "faces", block=block)
+        if suffix == "html":
+            text = page_html(shown.release, name=shown.name, checksum=shown.digest)
+            path.write_text(text, encoding="utf-8")
+        else:
+            export(shown.release, path, "faces", block=block)
         return path
 
     def close(self) -> None:

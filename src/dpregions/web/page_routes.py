@@ -6,24 +6,19 @@ All of it is public and never changes while the server runs.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from fastapi import APIRouter, Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
-import dpregions.page
 from dpregions.geometry.grid import Grid
 from dpregions.page import payload
-from dpregions.page.card import card_of
+from dpregions.page.single_file import STATIC
 from dpregions.web.files import MEDIA_TYPES, part_of, side_of
 from dpregions.web.guard import is_authorised
 from dpregions.web.parameters import PROBLEMS, ROOT, Block, Id, Suffix, given
 from dpregions.web.problems import Problem
 from dpregions.web.serving import Serving, attached, is_known
 from dpregions.web.shelf import Shown
-
-STATIC = Path(dpregions.page.__file__).parent / "static"
-"""The page's files."""
 
 
 def page_routes(serving: Serving) -> APIRouter:
@@ -63,16 +58,6 @@ def payloads(serving: Serving) -> APIRouter:
     """Return the routes of what the page is made of."""
     router = APIRouter(prefix=f"{ROOT}/releases/{{id}}", responses=PROBLEMS)
 
-    @router.get("/card.json", summary="The privacy card: questions and their answers")
-    async def card(request: Request, id: Id) -> Response:
-        shown = serving.shown(id)
-        given(request)
-
-        def make() -> bytes:
-            return json.dumps(card_of(shown.release, shown.digest)).encode()
-
-        return await serving.kept(request, shown, "card", make, "application/json")
-
     @router.get("/page.json", summary="What the page says of a release, and where its cells lie")
     async def described(request: Request, id: Id) -> Response:
         shown = serving.shown(id)
@@ -103,19 +88,6 @@ def payloads(serving: Serving) -> APIRouter:
         serving.warm(id)
         return await serving.kept(
             request, shown, f"intervals-{side}", lambda: payload.intervals(shown.release, side)
-        )
-
-    @router.get("/rectangles.bin", summary="The intervals of all rectangles of cells, if few")
-    async def rectangles(request: Request, id: Id) -> Response:
-        shown = serving.shown(id)
-        given(request)
-        serving.gridded(shown, "rectangles.bin")
-        _refuse_covert(shown)
-        serving.warm(id)
-        if not payload.described(shown.release, name=shown.name).get("every_rectangle"):
-            raise Problem("not-found", 404, "this release has too many rectangles to send them all")
-        return await serving.kept(
-            request, shown, "rectangles", lambda: payload.rectangle_intervals(shown.release)
         )
 
     @router.get("/cells.json", summary="The cells of a partition as GeoJSON, with their counts")
@@ -150,7 +122,7 @@ def files(serving: Serving) -> APIRouter:
 
     @router.get(
         "/releases/{id}/export.{suffix}",
-        summary="The cells as a file: gpkg, parquet, fgb, geojson, tif",
+        summary="The cells as a file: gpkg, parquet, fgb, geojson, tif, html",
     )
     async def export(request: Request, id: Id, suffix: Suffix, block: Block = "1") -> Response:
         shown = serving.warm(id)

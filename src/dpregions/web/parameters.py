@@ -48,8 +48,7 @@ SnapTo = Annotated[
     Query(
         description="What is answered: the shape as drawn, the cells it touched, or the smallest "
         "rectangle of cells enclosing it. By default drawn; enclosing for a bbox in another CRS.",
-        pattern="^(drawn|touched|enclosing)$",
-        max_length=20,
+        json_schema_extra={"enum": ["drawn", "touched", "enclosing"]},
     ),
 ]
 Confidence = Annotated[
@@ -59,7 +58,7 @@ Block = Annotated[
     str,
     Query(description="Cells in width and height of a block: 1, 2, 4, 8, ...", max_length=10),
 ]
-Suffix = Annotated[str, Path(description="gpkg, parquet, fgb, geojson or tif", max_length=10)]
+Suffix = Annotated[str, Path(description="gpkg, parquet, fgb, geojson, tif or html", max_length=10)]
 ReleaseA = Annotated[str, Query(description="The id of the first release.", max_length=60)]
 ReleaseB = Annotated[str, Query(description="The id of the second release.", max_length=60)]
 

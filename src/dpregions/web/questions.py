@@ -181,7 +181,7 @@ def _wkt_question(text: str, crs: str | None, limits: Limits) -> Question:
         raise _too_many_vertices(limits, "coords")
     try:
         shape = shapely.from_wkt(text)
-    except shapely.errors.GEOSException:
+    except (shapely.errors.GEOSException, NotImplementedError):  # the latter: of curves
         shape = None
     if shape is None or shape.geom_type not in (*_GEOMETRIES, "LinearRing"):
         raise Problem(

@@ -78,7 +78,7 @@ class Shown:
         release = self.release
         bounds = release.grid.bounds
         for within in ("cells", "shape") if release.asked.answers_shapes else ("cells",):
-            selection = release.select(bounds, within=within, crs=None)
+            selection = release.select(bounds, within=within, crs=None, quiet=True)
             release.answers(selection)
         self._ready.set()
 
