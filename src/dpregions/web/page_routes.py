@@ -15,7 +15,7 @@ from dpregions.page import payload
 from dpregions.page.single_file import STATIC
 from dpregions.web.files import MEDIA_TYPES, part_of, side_of
 from dpregions.web.guard import is_authorised
-from dpregions.web.parameters import PROBLEMS, ROOT, Block, Id, Suffix, given
+from dpregions.web.parameters import PROBLEMS, ROOT, Block, Id, Suffix, given, sends
 from dpregions.web.problems import Problem
 from dpregions.web.serving import Serving, attached, is_known
 from dpregions.web.shelf import Shown
@@ -58,7 +58,11 @@ def payloads(serving: Serving) -> APIRouter:
     """Return the routes of what the page is made of."""
     router = APIRouter(prefix=f"{ROOT}/releases/{{id}}", responses=PROBLEMS)
 
-    @router.get("/page.json", summary="What the page says of a release, and where its cells lie")
+    @router.get(
+        "/page.json",
+        summary="What the page says of a release, and where its cells lie",
+        **sends("application/json"),
+    )
     async def described(request: Request, id: Id) -> Response:
         shown = serving.shown(id)
         given(request)
@@ -69,7 +73,11 @@ def payloads(serving: Serving) -> APIRouter:
 
         return await serving.kept(request, shown, "page", make, "application/json")
 
-    @router.get("/components.bin", summary="The counts of all faces, edges and vertices")
+    @router.get(
+        "/components.bin",
+        summary="The counts of all faces, edges and vertices",
+        **sends("application/octet-stream"),
+    )
     async def components(request: Request, id: Id) -> Response:
         shown = serving.shown(id)
         given(request)
@@ -78,7 +86,11 @@ def payloads(serving: Serving) -> APIRouter:
             request, shown, "components", lambda: payload.components(shown.release)
         )
 
-    @router.get("/intervals.bin", summary="The intervals of all blocks of cells")
+    @router.get(
+        "/intervals.bin",
+        summary="The intervals of all blocks of cells",
+        **sends("application/octet-stream"),
+    )
     async def intervals(request: Request, id: Id, block: Block = "1") -> Response:
         shown = serving.shown(id)
         given(request)
@@ -90,7 +102,11 @@ def payloads(serving: Serving) -> APIRouter:
             request, shown, f"intervals-{side}", lambda: payload.intervals(shown.release, side)
         )
 
-    @router.get("/cells.json", summary="The cells of a partition as GeoJSON, with their counts")
+    @router.get(
+        "/cells.json",
+        summary="The cells of a partition as GeoJSON, with their counts",
+        **sends("application/geo+json"),
+    )
     async def cells(request: Request, id: Id) -> Response:
         shown = serving.shown(id)
         given(request)
@@ -111,18 +127,23 @@ def files(serving: Serving) -> APIRouter:
     router = APIRouter(prefix=ROOT, responses=PROBLEMS)
     overlay, basemap = serving.overlay, serving.settings.basemap
 
-    @router.get("/releases/{id}/release.parquet", summary="The release file itself")
+    @router.get(
+        "/releases/{id}/release.parquet",
+        summary="The release file itself",
+        **sends(MEDIA_TYPES["parquet"]),
+    )
     async def release_file(request: Request, id: Id) -> Response:
         shown = serving.shown(id)
         given(request)
         headers = serving.for_ever(shown, "file") | attached(f"{shown.id}.parquet")
         if is_known(request, headers):
             return Response(status_code=304, headers=headers)
-        return Response(shown.file, 200, headers, "application/vnd.apache.parquet")
+        return Response(shown.file, 200, headers, MEDIA_TYPES["parquet"])
 
     @router.get(
         "/releases/{id}/export.{suffix}",
         summary="The cells as a file: gpkg, parquet, fgb, geojson, tif, html",
+        **sends(*MEDIA_TYPES.values()),
     )
     async def export(request: Request, id: Id, suffix: Suffix, block: Block = "1") -> Response:
         shown = serving.warm(id)
@@ -142,7 +163,11 @@ def files(serving: Serving) -> APIRouter:
             return Response(status_code=304, headers=headers)
         return FileResponse(path, headers=headers, media_type=MEDIA_TYPES[suffix])
 
-    @router.get("/overlay", summary="Areas to draw over the map as GeoJSON, or null")
+    @router.get(
+        "/overlay",
+        summary="Areas to draw over the map as GeoJSON, or null",
+        **sends("application/json"),
+    )
     async def overlay_areas(request: Request) -> Response:
         given(request)
         body = b"null" if overlay is None else overlay
@@ -151,6 +176,7 @@ def files(serving: Serving) -> APIRouter:
     @router.get(
         "/basemap.pmtiles",
         summary="A map to draw below, in ranges of bytes",
+        response_class=Response,
         responses={204: {"description": "There is none."}, 206: {"description": "A range."}},
     )
     async def basemap_file(request: Request) -> Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Request
+from starlette.responses import Response
 
 from dpregions.web.problems import MEDIA_TYPE, Problem
 
@@ -101,6 +102,12 @@ FEATURES: dict[str, Any] = {
     }
 }
 """The body of what is asked about features."""
+
+
+def sends(*kinds: str) -> dict[str, Any]:
+    """Return what a route is told, so that its document names the kinds of what it sends."""
+    said = {"description": "Done.", "content": {kind: {} for kind in kinds}}
+    return {"response_class": Response, "responses": {200: said}}
 
 
 def given(request: Request) -> dict[str, str]:

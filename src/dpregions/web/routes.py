@@ -35,6 +35,7 @@ from dpregions.web.parameters import (
     ReleaseB,
     SnapTo,
     given,
+    sends,
 )
 from dpregions.web.problems import Problem
 from dpregions.web.questions import (
@@ -117,7 +118,7 @@ def questions(serving: Serving) -> APIRouter:
     ) -> JSONResponse:
         return JSONResponse(await answered(request, id))
 
-    @router.get("/releases/{id}/count.csv", summary="The same as CSV")
+    @router.get("/releases/{id}/count.csv", summary="The same as CSV", **sends("text/csv"))
     async def count_csv(
         request: Request,
         id: Id,
@@ -144,7 +145,12 @@ def questions(serving: Serving) -> APIRouter:
     ) -> JSONResponse:
         return JSONResponse(await answered(request, id))
 
-    @router.post("/releases/{id}/count", summary="The features, counted", openapi_extra=FEATURES)
+    @router.post(
+        "/releases/{id}/count",
+        summary="The features, counted",
+        openapi_extra=FEATURES,
+        **sends("application/geo+json"),
+    )
     async def count_features(
         request: Request,
         id: Id,
@@ -155,7 +161,12 @@ def questions(serving: Serving) -> APIRouter:
         found = await answered_features(request, id)
         return JSONResponse(found, media_type="application/geo+json")
 
-    @router.post("/releases/{id}/count.csv", summary="The same as CSV", openapi_extra=FEATURES)
+    @router.post(
+        "/releases/{id}/count.csv",
+        summary="The same as CSV",
+        openapi_extra=FEATURES,
+        **sends("text/csv"),
+    )
     async def count_features_csv(
         request: Request,
         id: Id,
