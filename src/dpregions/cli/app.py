@@ -15,6 +15,7 @@ import typer
 from dpregions._version import __version__
 from dpregions.cli.budget import budget
 from dpregions.cli.check import check
+from dpregions.cli.compare import compare
 from dpregions.cli.demo import demo
 from dpregions.cli.describe import describe
 from dpregions.cli.export import export
@@ -64,6 +65,7 @@ app.add_typer(budget)
 app.command()(release)
 # Negative coordinates look like options; `query` itself tells the two apart.
 app.command(context_settings={"ignore_unknown_options": True})(query)
+app.command(context_settings={"ignore_unknown_options": True})(compare)
 app.command()(describe)
 app.command()(export)
 app.command()(serve)
