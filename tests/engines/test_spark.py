@@ -126,11 +126,9 @@ def test_a_task_that_fails_at_first_counts_once(frames):
 def test_two_columns_are_one_id(session):
     table = city("numbers").append_column("trajectory", pa.array(np.arange(N) % 2))
     frame = session.createDataFrame(table)
-    options = {"epsilon": 50, "max_diameter": 2, "unit": "trajectory"}
-    with pytest.warns(dpr.errors.SettingWarning):
-        made = dpr.release(frame, GRID, **options)
-    with pytest.warns(dpr.errors.SettingWarning):
-        here = dpr.release(table, GRID, **options)
+    options = {"epsilon": 20, "max_diameter": 2, "unit": "trajectory"}
+    made = dpr.release(frame, GRID, **options)
+    here = dpr.release(table, GRID, **options)
     assert made.unit == "trajectory"
     assert abs(made.count(0, 0, 9, 8) - here.count(0, 0, 9, 8)) < 20
 
@@ -217,7 +215,7 @@ def test_the_command_releases_a_file_on_spark(session, tmp_path, monkeypatch):
     monkeypatch.setattr(spark_files, "SparkRegions", Kept)
     city = dpr.synthetic.regions(400)
     city.to_parquet("homes.parquet")
-    terms = ["--epsilon", 50, "--max-diameter", "2km", "--engine", "spark", "--master", "local[2]"]
+    terms = ["--epsilon", 20, "--max-diameter", "2km", "--engine", "spark", "--master", "local[2]"]
     area = ["--around", "9.0,48.5", "--side", "20km", "--cell", "1km"]
     done = run("release", "homes.parquet", "-o", "made.parquet", *terms, *area)
     assert done.exit_code == 0, done.output
