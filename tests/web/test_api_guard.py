@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from dpregions.page.single_file import STATIC
+from dpregions.web.page_routes import STATIC
 from dpregions.web.settings import Settings
 from support.served import Served, city, later_city, problem_in, serving
 

@@ -85,7 +85,6 @@ def serve(
 
     from dpregions.web.app import make_app
     from dpregions.web.settings import Settings
-    from dpregions.web.shelf import Shelf
 
     settings = Settings(
         host=host,
@@ -96,8 +95,8 @@ def serve(
         overlay=overlay,
         basemap=basemap,
     )
-    shelf = Shelf.of(releases)
-    application = make_app(shelf, settings=settings)
+    application = make_app(releases, settings=settings)
+    shelf = application.state.serving.shelf
     for shown in shelf.values():
         if not shown.release.private:
             say(f"{shown.name}: NOT PRIVATE, a study's file: do not publish")

@@ -39,7 +39,9 @@ _PLAIN_SIDE = 1.0
 _MERCATOR_LIMIT = 85.0
 
 
-def described(release: Release, *, name: str, checksum: str | None = None) -> dict[str, Any]:
+def described(
+    release: Release, *, name: str, checksum: str | None = None, confidence: float = 0.95
+) -> dict[str, Any]:
     """Return what the page says of a release, and where its cells lie, as JSON's values.
 
     Parameters
@@ -49,12 +51,15 @@ def described(release: Release, *, name: str, checksum: str | None = None) -> di
         What the page calls it.
     checksum : str, optional
         The SHA-256 of the release's file, where there is one.
+    confidence : float
+        Of the intervals that the page will show.
     """
     domain = release.grid
     said: dict[str, Any] = {
         "format": FORMAT,
         "name": name,
         "checksum": checksum,
+        "confidence": confidence,
         "epsilon": str(release.budget).removesuffix(".0"),
         "unit": release.unit,
         "neighbours": release.neighbours,
@@ -167,9 +172,10 @@ def rectangle_intervals(release: Release, confidence: float = 0.95) -> bytes:
     row0, row1 = np.triu_indices(grid.n_rows)
     col0, col1 = np.triu_indices(grid.n_cols)
     n = len(row0), len(col0)
-    rows = (np.repeat(ends, n[1]) for ends in (row0, row1))
-    cols = (np.tile(ends, n[0]) for ends in (col0, col1))
-    bounds = grid.cell_bounds(*rows, *cols)
+    rows = (np.repeat(end, n[1]) for end in (row0, row1))
+    cols = (np.tile(end, n[0]) for end in (col0, col1))
+    ends: Any = (*rows, *cols)
+    bounds = grid.cell_bounds(*ends)
     counts = release.count(*bounds, within="cells")
     low, high = release.interval(*bounds, within="cells", confidence=confidence)
     return _ends(counts, low, high)

@@ -18,10 +18,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from dpregions._version import __version__
-from dpregions.page.single_file import STATIC
 from dpregions.releases.published import Release
 from dpregions.web.guard import Guard
-from dpregions.web.page_routes import files, page_routes, payloads
+from dpregions.web.page_routes import STATIC, file_routes, page_routes, payloads
 from dpregions.web.parameters import PROBLEMS
 from dpregions.web.problems import Problem
 from dpregions.web.routes import questions
@@ -34,7 +33,7 @@ once, with an interval for the true count. Looking costs nothing more in privacy
 
 
 def make_app(
-    releases: Shelf | Mapping[str, Release] | Iterable[Path | str],
+    releases: Mapping[str, Release] | Iterable[Path | str],
     *,
     settings: Settings | None = None,
 ) -> FastAPI:
@@ -47,7 +46,7 @@ def make_app(
         of the files change nothing.
     settings : Settings, optional
     """
-    shelf = releases if isinstance(releases, Shelf) else Shelf.of(releases)
+    shelf = Shelf.of(releases)
     settings = Settings() if settings is None else settings
     serving = Serving.of(shelf, settings)
 
@@ -77,7 +76,7 @@ def make_app(
 
     app.include_router(questions(serving))
     app.include_router(payloads(serving))
-    app.include_router(files(serving))
+    app.include_router(file_routes(serving))
     app.include_router(page_routes(serving))
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app

@@ -6,19 +6,23 @@ All of it is public and never changes while the server runs.
 from __future__ import annotations
 
 import json
+from importlib.resources import files
+from pathlib import Path
 
 from fastapi import APIRouter, Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
 from dpregions.geometry.grid import Grid
 from dpregions.page import payload
-from dpregions.page.single_file import STATIC
 from dpregions.web.files import MEDIA_TYPES, part_of, side_of
 from dpregions.web.guard import is_authorised
 from dpregions.web.parameters import PROBLEMS, ROOT, Block, Id, Suffix, given, sends
 from dpregions.web.problems import Problem
 from dpregions.web.serving import Serving, attached, is_known
 from dpregions.web.shelf import Shown
+
+STATIC = Path(str(files("dpregions.page"))) / "static"
+"""The page's files."""
 
 
 def page_routes(serving: Serving) -> APIRouter:
@@ -122,7 +126,7 @@ def payloads(serving: Serving) -> APIRouter:
     return router
 
 
-def files(serving: Serving) -> APIRouter:
+def file_routes(serving: Serving) -> APIRouter:
     """Return the routes of files: the release itself, its exports, what the map shows beside it."""
     router = APIRouter(prefix=ROOT, responses=PROBLEMS)
     overlay, basemap = serving.overlay, serving.settings.basemap
