@@ -63,19 +63,18 @@ FEATURES = st.fixed_dictionaries(
 
 @pytest.fixture(scope="module")
 def served() -> Served:
-    with serving(
-        {"city": city(), "later": later_city()}, names=("testserver", "localhost")
-    ) as found:
+    with serving({"city": city(), "later": later_city()}) as found:
         yield found
 
 
-def test_every_route_answers_as_the_document_says(served):
+def test_every_route_answers_as_the_document_says():
     """Half of the cases are of a release that is here: a random text is never its id."""
-    schema = schemathesis.openapi.from_asgi("/openapi.json", served.client.app)
-    operations = [found.ok() for found in schema.get_all_operations()]
-    assert len(operations) >= 15
-    for operation in operations:
-        answers_as_documented(operation, served)
+    with serving({"city": city(), "later": later_city()}, names=("testserver",)) as served:
+        schema = schemathesis.openapi.from_asgi("/openapi.json", served.client.app)
+        operations = [found.ok() for found in schema.get_all_operations()]
+        assert len(operations) >= 15
+        for operation in operations:
+            answers_as_documented(operation, served)
 
 
 def answers_as_documented(operation, served):
