@@ -28,6 +28,7 @@ from dpregions.mechanisms.footprint.fits import (
     signed_fit,
 )
 from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
+from dpregions.mechanisms.footprint.worst import WorstCase, worst_of
 from dpregions.mechanisms.least_squares import sums
 from dpregions.privacy import law
 
@@ -135,6 +136,11 @@ class Reading:
             held = np.empty(len(self.held))
             held[tree.part[finest]] = self.held
         return border_of(self.measured, self.expected, held)
+
+    @cached_property
+    def worst(self) -> WorstCase:
+        """What bounds rectangles whatever regions do inside measured parts; made when asked."""
+        return worst_of(self.measured, self.fitted)
 
     def deviations(
         self, selection: Selection, grid: Grid
