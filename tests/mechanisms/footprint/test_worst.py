@@ -175,7 +175,8 @@ def test_it_comes_in_the_form_of_the_query_and_through_a_file(tmp_path):
     frame = release.interval(geopandas.GeoSeries([shapely.box(1, 1, 3, 3)]), detail="worst")
     assert frame.to_dict("records") == [{"low": low, "high": high}]
     assert low <= release.interval(1, 1, 3, 3)[0] and release.interval(1, 1, 3, 3)[1] <= high
-    assert release.interval(-3, -3, -1, -1, detail="worst") == (0, 0)
+    with pytest.warns(errors.OutsideAreaWarning):
+        assert release.interval(-3, -3, -1, -1, detail="worst") == (0, 0)
 
 
 def test_by_the_papers_method_all_is_measured():
