@@ -60,11 +60,12 @@ def test_estimates_intervals_and_errors_come_in_the_form_of_the_query(method):
         assert (errors.shape == 0).all()
 
 
-def test_the_whole_area_has_no_shape_error_and_patterns_have_none_anywhere():
+def test_the_whole_area_has_no_shape_error_and_patterns_have_next_to_none():
     release = study(strategy=PLAIN)
     assert release.expected_error(*UNIT_GRID.bounds).shape == pytest.approx(0, abs=1e-6)
     assert release.expected_error(1, 1, 3, 3).shape > 0.1
-    assert study(strategy=SHAPES).expected_error(1, 1, 3, 3).shape == 0
+    patterns = study(strategy=SHAPES)
+    assert 0 < patterns.expected_error(1, 1, 3, 3).shape < 0.3
 
 
 def test_an_interval_never_leaves_out_the_count():

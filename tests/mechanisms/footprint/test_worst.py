@@ -156,7 +156,9 @@ def test_a_rectangle_off_the_lines_is_between_the_cells_inside_it_and_those_it_t
 
 def test_other_shapes_are_refused_by_number():
     release = study(strategy=PLAIN)
-    shapes = geopandas.GeoSeries([shapely.box(0, 0, 2, 2), shapely.Polygon([(0, 0), (4, 0), (0, 4)])])
+    shapes = geopandas.GeoSeries(
+        [shapely.box(0, 0, 2, 2), shapely.Polygon([(0, 0), (4, 0), (0, 4)])]
+    )
     with pytest.raises(errors.QueryError, match="query 1 is none: ask one around it"):
         release.interval(shapes, detail="worst")
     counted_twice = pytest.warns(errors.ApproximateCountWarning)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dpregions.mechanisms.footprint.bodies import pulled_in
-from dpregions.mechanisms.footprint.border import Border, border_of
+from dpregions.mechanisms.footprint.border import Border, Unsure, border_of
 from dpregions.mechanisms.footprint.chances import Chances, WitnessSample
 from dpregions.mechanisms.footprint.expectation import expected_buckets, mix_doubt
 from dpregions.mechanisms.footprint.fits import (
@@ -135,7 +135,9 @@ class Reading:
         else:
             held = np.empty(len(self.held))
             held[tree.part[finest]] = self.held
-        return border_of(self.measured, self.expected, held)
+        patterns, t = tree.buckets.alphabet == "patterns", self.tuning
+        unsure = Unsure(bucket=t.unsure_pattern if patterns else t.unsure_bucket)
+        return border_of(self.measured, self.expected, held, unsure=unsure)
 
     @cached_property
     def worst(self) -> WorstCase:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.mechanisms.footprint.border import NODE, Border, Letters, Parts, Shares
+from dpregions.mechanisms.footprint.border import NODE, Border, Letters, Parts, Shares, Unsure
 from dpregions.mechanisms.footprint.reading import clumping_of, variance_of_detail
 from dpregions.mechanisms.footprint.tree.filling import Leaves, density_of, placed_bodies, summed
 from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
@@ -96,7 +96,8 @@ class TreeReading:
         nodes["held"] = held + np.where(detail, np.sqrt(grown.gathered[1]), 0.0)
         nodes["detail"] = detail
         shares = Shares.by_density(summed(self.density))
-        return Border(Parts.of(grown.parent, nodes), letters, shares)
+        unsure = Unsure(self.tuning.unsure_leaf, self.tuning.unsure_bucket)
+        return Border(Parts.of(grown.parent, nodes), letters, shares, unsure)
 
     def _letters(self, catalogue: Catalogue) -> tuple[list[Ints], Letters]:
         """Return the group of each class of each level, and the sizes in them.
