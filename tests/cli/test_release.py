@@ -246,7 +246,7 @@ def test_a_file_of_districts_lays_the_budget_out(folder):
         ),
         ({"terms": TERMS}, "give the public area by --grid"),
         ({"terms": (*TERMS, "--around", "9,48.5")}, "needs --side and --cell"),
-        ({"terms": (*TERMS, "--grid", "missing.json")}, "there is no such file of JSON text"),
+        ({"terms": (*TERMS, "--grid", "missing.json")}, "missing.json: there is no such file"),
         ({"source": "missing.parquet"}, "missing.parquet: there is no such file"),
         ({"source": "city.ledger"}, "its name does not tell its format"),
         ({"source": "text.parquet"}, "text.parquet"),

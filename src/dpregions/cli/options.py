@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from dpregions.errors import (
     InputTypeError,
     InPython,
 )
+from dpregions.readable_files import refuse_unreadable
 
 if TYPE_CHECKING:
     import geopandas
@@ -86,6 +88,10 @@ Lon = Annotated[
     str | None, typer.Option("--lon", help="For CSV: the column of longitudes, each row a point.")
 ]
 Lat = Annotated[str | None, typer.Option("--lat", help="For CSV: the column of latitudes.")]
+AllowEpsilon = Annotated[
+    bool,
+    typer.Option("--allow-epsilon", help="Take an epsilon above 20: it promises next to nothing."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Result as JSON.")]
 
 
@@ -101,10 +107,11 @@ def read_grid(grid: Path | None, around: str | None, side: str | None, cell: str
             "or where a command takes it by --partition FILE"
         )
     if grid is not None:
+        refuse_unreadable(grid, named=f"--grid {grid}")
         try:
             text = grid.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            raise InputError(f"--grid {grid}: there is no such file of JSON text") from None
+        except UnicodeDecodeError:
+            raise InputError(f"--grid {grid}: this is not JSON, as it is not text") from None
         try:
             return Grid.from_json(_grid_of_release(text))
         except (InputError, InputTypeError) as error:  # about fields of the file, not options
@@ -175,7 +182,10 @@ _OPTIONS = {
 }
 """Arguments whose options have other names than theirs."""
 
-_FLAGS = {Argument("user_id", "None"): "--each-row"}
+_FLAGS = {
+    Argument("user_id", "None"): "--each-row",
+    Argument("allow_epsilon", "True"): "--allow-epsilon",
+}
 """Values of arguments that are options by themselves."""
 
 
@@ -314,8 +324,8 @@ def read_polygons(path: Path, option: str) -> geopandas.GeoDataFrame:
     """Return the geometries of a file, whatever its format, or say why an option cannot have it."""
     import geopandas
 
-    if not path.exists():
-        raise InputError(f"{option} {path}: there is no such file")
+    if not os.path.isdir(path):  # some formats are folders
+        refuse_unreadable(path, named=f"{option} {path}")
     parquet = path.suffix.lower() in (".parquet", ".geoparquet", ".pq")
     try:
         frame = geopandas.read_parquet(path) if parquet else geopandas.read_file(path)

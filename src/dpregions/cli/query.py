@@ -22,6 +22,7 @@ from dpregions.atomic_files import replacing
 from dpregions.choices import Detail, Within
 from dpregions.cli.options import AsJson, notes, read_polygons, refuse_output, say
 from dpregions.errors import InputError, QueryError, QueryNumber
+from dpregions.readable_files import refuse_unreadable
 
 if TYPE_CHECKING:
     import geopandas
@@ -209,11 +210,12 @@ def _read_rectangles(source: str) -> list[tuple[int, dict[str, Any]]]:
     """Return the rows of a CSV file with their line numbers."""
     if source == "-":
         return _csv_rows(sys.stdin, "standard input")
+    refuse_unreadable(source, named=f"--rectangles {source}")
     try:
         with open(source, newline="", encoding="utf-8-sig") as file:
             return _csv_rows(file, source)
-    except (OSError, UnicodeDecodeError):
-        raise InputError(f"--rectangles {source}: there is no such file of CSV text") from None
+    except UnicodeDecodeError:
+        raise InputError(f"--rectangles {source}: this is not CSV, as it is not text") from None
 
 
 def _csv_rows(file: TextIO, name: str) -> list[tuple[int, dict[str, Any]]]:

@@ -157,11 +157,12 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """What a file holds, as read: the statement is checked, the rest is not."""
+    """What a file holds. As read, the statement is checked and the rest is not."""
 
     statement: Statement
     counts: NDArray[np.int64]
     signed: NDArray[np.float64] | None
+    """None in a covert release, and where it follows from the mechanism's columns."""
     options: Mapping[str, Any]
     """What `Outcome.options` gave, as JSON brings it back."""
     columns: Columns

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,9 @@ from dpregions.errors import Argument, InputTypeError, OverBudgetError, PrivacyE
 from dpregions.lengths import whole_number
 from dpregions.memory import n_workers
 from dpregions.privacy.budget import Budget, BudgetLike
+
+if TYPE_CHECKING:
+    from dpregions.privacy.ledger import Receipt
 
 # Past the upper end a draw may leave int64 and nothing of any count is left; below the lower
 # end no draw ever differs from 0, so a larger scale costs nothing and keeps floats in range.
@@ -80,6 +83,10 @@ class NoiseSource(Protocol):
     def label(self) -> str:
         """What a release says about its noise."""
 
+    @property
+    def software(self) -> tuple[tuple[str, str], ...]:
+        """What draws the noise beside this software: names and versions, for the record."""
+
     def add(self, values: Ints, *, epsilon: BudgetLike, sensitivity: int) -> Ints:
         """Return the values with independent integer Laplace noise on every one of them."""
 
@@ -105,6 +112,14 @@ class SystemNoise:
         import opendp.metrics
         import opendp.mod  # noqa: F401
 
+    @property
+    def software(self) -> tuple[tuple[str, str], ...]:
+        """OpenDP and Python, with their versions."""
+        from importlib.metadata import version
+        from platform import python_version
+
+        return ("OpenDP", version("opendp")), ("Python", python_version())
+
     def add(self, values: Ints, *, epsilon: BudgetLike, sensitivity: int) -> Ints:
         """Return the values with independent integer Laplace noise on every one of them."""
         return add_integer_laplace(values, epsilon=epsilon, sensitivity=sensitivity)
@@ -119,10 +134,10 @@ class MeteredNoise:
     """Noise within a budget: no draw goes beyond it. With a `debit`, that is before the first."""
 
     def __init__(
-        self, noise: NoiseSource, budget: Budget, debit: Callable[[], str] | None = None
+        self, noise: NoiseSource, budget: Budget, debit: Callable[[], Receipt] | None = None
     ) -> None:
-        self.entry: str | None = None
-        self.private, self.label = noise.private, noise.label
+        self.entry: Receipt | None = None
+        self.private, self.label, self.software = noise.private, noise.label, noise.software
         self._noise, self._left, self._debit = noise, budget.epsilon, debit
 
     def add(self, values: Ints, *, epsilon: BudgetLike, sensitivity: int) -> Ints:

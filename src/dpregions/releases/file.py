@@ -26,10 +26,11 @@ from dpregions.errors import (
     TooLargeError,
     printable,
 )
-from dpregions.mechanisms.base import Columns, Entries
+from dpregions.mechanisms.base import Columns, Entries, Held
 from dpregions.mechanisms.known import chosen
 from dpregions.memory import LOADED, LOADED_ENTRY, refuse_beyond
-from dpregions.releases.columns import Values, outcome_of, values_of
+from dpregions.readable_files import refuse_unreadable
+from dpregions.releases.columns import held_by, outcome_of
 from dpregions.releases.parquet_pages import claims_of
 from dpregions.releases.statement import LIMIT as STATEMENT_LIMIT
 from dpregions.releases.statement import (
@@ -100,11 +101,10 @@ def save(
 def read(path: Path | str) -> tuple[Statement, Outcome]:
     """Return what a file says and holds; see `load`, which makes a release of it."""
     path = Path(path)
-    if not path.is_file():
-        raise ReleaseFileError(f"{path}: there is no such file", argument="path")
+    refuse_unreadable(path, error=ReleaseFileError, argument="path")
     with open(path, "rb") as raw, _refusing(path):
-        statement, values = _read(raw)
-        return statement, outcome_of(statement, values)
+        held = _read(raw)
+        return held.statement, outcome_of(held)
 
 
 @contextmanager
@@ -159,17 +159,19 @@ def _table(release: Release) -> tuple[pa.Table, dict[str, str]]:
     """Return a release as a table and the file's metadata."""
     import pyarrow as pa
 
-    values = values_of(release)
+    held = held_by(release)
     layout = chosen(release.method).layout(covert=release.covert)
-    schema = _schema(layout, release.rows, estimates=values.estimate is not None)
+    schema = _schema(layout, release.rows, estimates=held.signed is not None)
     arrays: dict[str, Any] = _layout(release.rows)
     codes = pa.array(arrays["kind"])
     arrays["kind"] = pa.DictionaryArray.from_arrays(codes, pa.array(KINDS)).cast(pa.string())
-    arrays |= {"count": values.count, "estimate": values.estimate}
-    for name, entries in values.columns.lists.items():
-        arrays[name] = _lists(entries, schema.field(name).type, len(values.count))
+    arrays["count"] = held.counts.ravel()
+    if held.signed is not None:
+        arrays["estimate"] = held.signed.ravel()
+    for name, entries in held.columns.lists.items():
+        arrays[name] = _lists(entries, schema.field(name).type, held.counts.size)
     metadata = {STATEMENT: canonical(release.stated())}
-    metadata |= {f"{STATEMENT}_{name}": text for name, text in values.columns.texts.items()}
+    metadata |= {f"{STATEMENT}_{name}": text for name, text in held.columns.texts.items()}
     table = pa.Table.from_arrays([pa.array(arrays[name]) for name in schema.names], schema=schema)
     return table, metadata
 
@@ -186,7 +188,7 @@ def _lists(entries: Entries, kind: pa.ListType, n: int) -> pa.ListArray:
     return pa.ListArray.from_arrays(offsets, flat, type=kind)
 
 
-def _read(raw: Any) -> tuple[Statement, Values]:
+def _read(raw: Any) -> Held:
     """Return what a file holds, once its seal, its sizes and its schema are right."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -210,7 +212,7 @@ def _read(raw: Any) -> tuple[Statement, Values]:
     _check_schema(metadata, statement, layout)
     texts = _texts(metadata.metadata, layout)
     file = pq.ParquetFile(source, metadata=metadata, read_dictionary=["kind"], **limits)
-    return statement, _read_values(file, statement.rows, layout, texts, fields["mechanism"])
+    return _held(file, statement, layout, texts, fields["mechanism"])
 
 
 def _statement(metadata: dict[bytes, bytes]) -> dict[str, Any]:
@@ -270,14 +272,15 @@ def _check_schema(held: Any, statement: Statement, layout: Layout) -> None:
         raise ReleaseFileError(f"it has {held.num_rows:,} rows where its grid has {n:,} components")
 
 
-def _read_values(
+def _held(
     file: pq.ParquetFile,
-    rows: Domain,
+    statement: Statement,
     layout: Layout,
     texts: dict[str, str],
     options: dict[str, Any],
-) -> Values:
+) -> Held:
     """Return a file's columns as arrays, one read after another; refuse other rows."""
+    rows = statement.rows
 
     def column(name: str) -> Any:
         table = file.read([name], use_threads=False)
@@ -287,13 +290,12 @@ def _read_values(
         return table[name].unify_dictionaries().combine_chunks()
 
     _check_layout(column, rows)
-    estimates = "estimate" in file.schema_arrow.names
-    return Values(
-        _values(column("count")),
-        _values(column("estimate")) if estimates else None,
-        options,
-        Columns({name: _entries_of(column(name)) for name in layout.lists}, texts),
-    )
+    signed = None
+    if "estimate" in file.schema_arrow.names:
+        signed = _values(column("estimate")).reshape(rows.counts_shape)
+    counts = _values(column("count")).reshape(rows.counts_shape)
+    columns = Columns({name: _entries_of(column(name)) for name in layout.lists}, texts)
+    return Held(statement, counts, signed, options, columns)
 
 
 def _check_layout(column: Callable[[str], Any], rows: Domain) -> None:

@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from dpregions.choices import Detail, Within, refuse_other
-from dpregions.crs import unit_label
 from dpregions.errors import InputError, PrivacyError, QueryError
 from dpregions.geometry.domain import check_domain
-from dpregions.privacy.noise import scale_for
 from dpregions.releases import file
-from dpregions.releases.statement import NOT_RECORDED, Statement
+from dpregions.releases.statement import Statement
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -423,43 +421,9 @@ class Release(Statement):
 
     def describe(self) -> str:
         """Return the privacy statement in plain words."""
-        promise = (
-            f"epsilon = {self.budget}, pure differential privacy. " + self.privacy_unit.describe()
-        )
-        if not self.private:
-            promise = f"NOT PRIVATE ({self.noise}): do not publish. It imitates: {promise}"
-        measured = "" if self.base is None else f", measured on {self.base!r}"
-        aim = f"; the budget is laid out for {self.laid_out_for}" if self.laid_out_for else ""
-        longer = {"shrink": "shrunk to it", "drop": "left out"}[self.oversize]
-        spent = "; ".join(
-            f"{what} with epsilon {part}, noise of scale {scale_for(part, self.sensitivity):g}"
-            for what, part in self.spending
-        )
-        return "\n".join(
-            [
-                f"dpregions release, method {self.method!r}, software version {self.version}.",
-                f"Privacy: {promise}",
-                f"Enforced: one region a {self.unit}, of diameter at most {self.max_diameter!r} "
-                f"{unit_label(self.grid.crs)} (longer ones {longer})"
-                f"{self.grid.enforced_in_words}; so neighbouring data move "
-                f"what each measurement counts by at most {self.sensitivity} (L1).",
-                f"Measured: {spent}. Every count of each got noise, empty ones too; {self.noise}.",
-                f"Public, chosen without looking at the data: {self.grid!r}, "
-                f"{self.grid.cells_in_words}{measured}, max_diameter, epsilon{aim}.",
-                f"Exact: {self._exact_words()}.",
-                f"Ledger: {self.ledger_entry or NOT_RECORDED}.",
-                "Not promised: that two releases of the same data cost one epsilon. Their epsilons "
-                "add up.",
-            ]
-        )
+        from dpregions.releases.in_words import described
 
-    def _exact_words(self) -> str:
-        """Return what a count is, to the last unit."""
-        if self.outcome.answers_shapes:
-            return "a count is how many of the published synthetic regions touch the query as drawn"
-        return (
-            "a count is the Euler sum of the published counts over the cells that a query touches"
-        )
+        return described(self)
 
     def __repr__(self) -> str:
         """Return one line: method, promise, grid."""

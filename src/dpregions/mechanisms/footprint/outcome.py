@@ -171,5 +171,9 @@ class FootprintOutcome(Outcome):
                 "a release made with another tuning cannot be saved: read back, it would have "
                 "other intervals"
             )
+        return self._columns()
+
+    def _columns(self) -> Columns:
+        """Return the same, of a release that can be saved."""
         measured = None if self.reading is None else self.reading.measured
         return codec.columns_of(self.grid, self.bodies, measured, self.strategy)
