@@ -87,7 +87,7 @@ def test_an_interval_never_leaves_out_the_count():
 def test_a_noisier_mix_of_sizes_makes_intervals_wider():
     found = study(epsilon=1, strategy=JOINED).outcome.reading
     cells = Selection(np.array([[1], [2], [1], [3]]))
-    measured = found.measured
+    measured = found.counted
     mix = Noisy(measured.mix.values, 1e9)
     noisier = Reading(Measured(measured.hierarchy, {**measured.noisy, MIX: mix}))
     noisier.__dict__["expected"] = found.expected  # the same shares: only doubt differs

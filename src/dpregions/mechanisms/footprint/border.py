@@ -192,8 +192,9 @@ class Parts:
 
 
 class Unsure(NamedTuple):
-    """What p(1 - p) is at least where a query cuts a leaf, p the share that touches by what is
-    thought of detail: no share is known to be next to none, or to be next to all.
+    """What p(1 - p) is at least where a query cuts a leaf, p the share that is thought to touch.
+
+    No share is known to be next to none, or next to all.
     """
 
     detail: float = 0.0

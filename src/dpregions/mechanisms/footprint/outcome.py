@@ -175,5 +175,5 @@ class FootprintOutcome(Outcome):
 
     def _columns(self) -> Columns:
         """Return the same, of a release that can be saved."""
-        measured = None if self.reading is None else self.reading.measured
+        measured = None if self.reading is None else self.reading.counted
         return codec.columns_of(self.grid, self.bodies, measured, self.strategy)

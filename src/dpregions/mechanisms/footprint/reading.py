@@ -27,6 +27,7 @@ from dpregions.mechanisms.footprint.fits import (
     shares_of,
     signed_fit,
 )
+from dpregions.mechanisms.footprint.shape_mix import shaped
 from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
 from dpregions.mechanisms.footprint.worst import WorstCase, worst_of
 from dpregions.mechanisms.least_squares import sums
@@ -65,8 +66,14 @@ class LaidOut(NamedTuple):
 class Reading:
     """What measurements say of every bucket, and how far that may be off."""
 
-    measured: Measured
+    counted: Measured
+    """On buckets whose shapes are mixed as the catalogue has them."""
     tuning: Tuning = TUNING
+
+    @cached_property
+    def measured(self) -> Measured:
+        """The same, shapes mixed as they were counted; made when the first is asked."""
+        return shaped(self.counted, self.tuning)
 
     @cached_property
     def expected(self) -> NDArray[np.float64]:
