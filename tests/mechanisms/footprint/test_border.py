@@ -25,6 +25,7 @@ from dpregions.mechanisms.footprint.border import (
 )
 from dpregions.mechanisms.footprint.buckets import Buckets
 from dpregions.mechanisms.footprint.choice import candidates
+from dpregions.mechanisms.footprint.levels import SHAPES as SHAPES_COUNTED
 from dpregions.mechanisms.footprint.levels import WHOLE, Hierarchy
 from dpregions.mechanisms.footprint.measuring import Measured, Noisy, Strategy
 from dpregions.mechanisms.footprint.reading import Reading
@@ -51,7 +52,11 @@ def reading_of(shape, k, strategy, seed) -> Reading:
     counts = rng.poisson(rng.gamma(0.3, 5, len(hierarchy.buckets)))
     noisy = {}
     for level in (WHOLE, *strategy.weights):
-        exact, variance = hierarchy.sums(level, counts), float(rng.choice([0.5, 2, 8, 50]))
+        if level == SHAPES_COUNTED:
+            exact = rng.poisson(20, hierarchy.n_parts(level))
+        else:
+            exact = hierarchy.sums(level, counts)
+        variance = float(rng.choice([0.5, 2, 8, 50]))
         noise = rng.laplace(0, (variance / 2) ** 0.5, len(exact))
         noisy[level] = Noisy(exact + np.rint(noise), variance)
     return Reading(Measured(hierarchy, noisy))
