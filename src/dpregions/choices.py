@@ -19,6 +19,7 @@ TraceFormat: TypeAlias = Literal["auto", "tdrive", "geolife", "cabspotting", "ta
 Kind: TypeAlias = Literal["faces", "edges", "vertices"]
 Within: TypeAlias = Literal["cells", "shape"]
 Engine: TypeAlias = Literal["local", "spark"]
+Align: TypeAlias = Literal["round", "inspire"]
 What: TypeAlias = Literal["components", "faces", "edges", "vertices", "regions"]
 
 
