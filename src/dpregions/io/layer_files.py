@@ -28,13 +28,14 @@ BOUNDS = ("xmin", "ymin", "xmax", "ymax")
 """Where a geometry lies, in a CSV file, which has no geometries."""
 
 
-def geojson(layer: Layer, name: str, statement: str, decimals: int = 7) -> bytes:
+def geojson(layer: Layer, name: str, statement: str | None = None, decimals: int = 7) -> bytes:
     """Return a layer as GeoJSON in WGS 84, as RFC 7946 wants; it has a CRS, or is in degrees."""
     import shapely
 
     fewer = shapely.transform(_in_degrees(layer), lambda xy: np.round(xy, decimals))
     shapes = np.asarray(shapely.orient_polygons(fewer))  # outer rings counter-clockwise
-    return _geojson({"name": name, "description": statement}, Layer(layer.columns, shapes, None))
+    head = {"name": name} | ({} if statement is None else {"description": statement})
+    return _geojson(head, Layer(layer.columns, shapes, None))
 
 
 def geojson_as_given(layer: Layer, name: str) -> bytes:
