@@ -214,7 +214,7 @@ def cells(release: Release, confidence: float = 0.95) -> dict[str, Any]:
     place: Any = _plain_places(domain)
     if crs is not None and crs.is_projected:
         place = partial(reproject, source=crs, target=degrees)
-    columns = {
+    columns: dict[str, Any] = {
         name: layer.columns[name]
         for name in ("label", "count", "low", "high")
         if name in layer.columns
