@@ -99,7 +99,7 @@ def _print_rows(comparison: Comparison, areas: Layer, given: dict[str, Any], as_
         rows = json.loads(layer_files.table_json(answered))
         typer.echo(json.dumps({"areas": rows} | _facts(comparison, given["confidence"])))
         return
-    typer.echo(layer_files.table_csv(answered), nl=False)
+    typer.echo(layer_files.table_csv(answered).decode(), nl=False)
     say(comparison.describe().replace("\n", " "))
 
 
