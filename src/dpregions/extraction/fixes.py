@@ -37,6 +37,7 @@ from dpregions.intake.ids import one_column, user_numbers
 from dpregions.intake.units import UNIT_ATTRIBUTE
 from dpregions.lengths import positive_length
 from dpregions.memory import n_workers
+from dpregions.place_names import places_asked
 from dpregions.unforeseen import foreseen, foreseen_items
 
 if TYPE_CHECKING:
@@ -263,8 +264,9 @@ def _usable(fixes: Any, recipe: _Recipe) -> tuple[Floats, Floats, Any, Ints | No
     if isinstance(fixes, geopandas.GeoDataFrame):
         x, y, crs = _points(fixes)
     else:
-        x = columns.numbers_of(_column(fixes, recipe.lon, "lon"))
-        y = columns.numbers_of(_column(fixes, recipe.lat, "lat"))
+        lon, lat = places_asked(recipe.lon, recipe.lat, list(fixes.columns))
+        x = columns.numbers_of(_column(fixes, lon, "lon"))
+        y = columns.numbers_of(_column(fixes, lat, "lat"))
         crs = read_crs(4326)
     codes, names = _ranked(users)
     good = (codes >= 0) & np.isfinite(x) & np.isfinite(y)
