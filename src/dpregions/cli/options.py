@@ -88,6 +88,10 @@ Lon = Annotated[
     str | None, typer.Option("--lon", help="For CSV: the column of longitudes, each row a point.")
 ]
 Lat = Annotated[str | None, typer.Option("--lat", help="For CSV: the column of latitudes.")]
+AllowEpsilon = Annotated[
+    bool,
+    typer.Option("--allow-epsilon", help="Take an epsilon above 20: it promises next to nothing."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Result as JSON.")]
 
 
@@ -178,7 +182,10 @@ _OPTIONS = {
 }
 """Arguments whose options have other names than theirs."""
 
-_FLAGS = {Argument("user_id", "None"): "--each-row"}
+_FLAGS = {
+    Argument("user_id", "None"): "--each-row",
+    Argument("allow_epsilon", "True"): "--allow-epsilon",
+}
 """Values of arguments that are options by themselves."""
 
 

@@ -185,7 +185,10 @@ def _paid(
     what = f"{terms.mechanism.name}, {terms.grid.cells_in_words}"
     with book.paying(SystemNoise(), dataset, terms.budget, promise, what) as noise:
         made = _published(noise, count(), unit, terms)
-    return replace(made, ledger_entry=noise.entry)
+    paid = noise.entry
+    if paid is None:
+        return made
+    return replace(made, ledger_entry=str(paid), ledger_digest=paid.digest, declared=paid.declared)
 
 
 def release_with(
