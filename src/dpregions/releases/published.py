@@ -173,7 +173,8 @@ class Release(Statement):
         Returns
         -------
         tuple or pandas.DataFrame
-            ``(low, high)``, numbers or arrays; for frames a DataFrame `low`, `high`.
+            ``(low, high)``, numbers or arrays; for frames a DataFrame `low`, `high`. NaN of a
+            query wholly outside the area, of which nothing is known.
         """
         self._need_signed("intervals")
         rule = self._rule(within)
@@ -183,6 +184,8 @@ class Release(Statement):
             return ends
         selection = self._selected(query, cells, rule, crs)
         low, high = self.asked.bounds(selection, confidence)
+        if selection.outside.any():
+            low, high = (np.where(selection.outside, np.nan, end) for end in (low, high))
         if selection.index is not None:
             import pandas as pd
 
@@ -241,17 +244,21 @@ class Release(Statement):
         )
         return found
 
-    def answers(self, selection: Selection, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
-        """Return `count`, `low` and `high` (unless covert), `within`, `exact`, one a query.
+    def answers(self, selection: Any, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
+        """Return `count`, `low` and `high` (unless covert), and what they are about, by query.
 
         `within` is the rule that answered. `exact` says that no region counts twice: a query was
-        answered as drawn, or its cells form a rectangle.
+        answered as drawn, or its cells form a rectangle. A query that is `outside` lies wholly
+        beyond the area (its 0 says nothing), of one that is `cut` the answer is about the part
+        inside, and of one that is `enlarged` about whole cells that reach beyond it.
         """
         found: dict[str, NDArray[Any]] = {"count": self.asked.count(selection)}
         if not self.covert:
             found["low"], found["high"] = self.asked.bounds(selection, confidence)
         rule = np.where(selection.as_drawn, "shape", "cells")
-        return found | {"within": rule, "exact": selection.exact}
+        found |= {"within": rule, "exact": selection.exact, "outside": selection.outside}
+        cut, enlarged = selection.cut(self.grid), selection.enlarged(self.grid)
+        return found | {"cut": cut, "enlarged": enlarged}
 
     def expected_error(
         self, *query: Any, cells: Any = None, within: Within | None = None, crs: Any = None
