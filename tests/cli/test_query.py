@@ -23,6 +23,7 @@ from dpregions.errors import InputError
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.releases.make import release_with
 from support.command_line import run
+from support.full_disks import file_size_limit
 
 # About the origin of its plane, so that bounds are negative.
 GRID = dpr.Grid(-2000, -2000, 1000, n_rows=4, n_cols=5, crs="EPSG:3857")
@@ -417,6 +418,17 @@ def test_polygon_files_that_are_none_are_refused(city, districts, tmp_path):
     for name in ("a.gpkg", "a.csv", "low.gpkg"):
         done = run("query", city, "--polygons", tmp_path / name)
         assert done.exit_code == 2 and done.stdout == "", done.stderr
+
+
+@pytest.mark.parametrize("suffix", [".gpkg", ".geojson", ".fgb", ".parquet", ".csv"])
+def test_a_full_disk_is_one_line_that_names_the_output(suffix, city, districts, tmp_path):
+    districts.to_parquet(tmp_path / "a.parquet")
+    out = tmp_path / f"out{suffix}"
+    with file_size_limit(100):
+        done = run("query", city, "--polygons", tmp_path / "a.parquet", "-o", out)
+    assert done.exit_code == 1 and done.stderr.count("\n") == 1
+    assert str(out) in done.stderr and ".part" not in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
 
 
 # Describe

@@ -39,7 +39,8 @@ ANSWERS = ("count", "low", "high", "within", "exact", "outside", "cut", "enlarge
 _UNKNOWN = ("count", "low", "high")
 """What is null where a query lies wholly outside the area."""
 TABLES = (".csv",)
-MAPS = (".parquet", ".geojson", ".gpkg", ".fgb")
+_DRIVERS = {".geojson": "GeoJSON", ".gpkg": "GPKG", ".fgb": "FlatGeobuf"}
+MAPS = (".parquet", *_DRIVERS)
 _LONGEST_FIELD = 1 << 30
 """Outlines as text are longer than Python's limit of 131,072 characters."""
 
@@ -340,12 +341,14 @@ def _write_frame(
         _deliver(table.to_csv(index=False), output, as_json)
         return
     frame = frame.assign(**_columns(found))
+    content = io.BytesIO()  # where GDAL hides that a disk was full, Python says it
+    if suffix == ".parquet":
+        frame.to_parquet(content, index=False)
+    else:
+        layer = re.sub(r"\W+", "_", output.stem)
+        frame.to_file(content, driver=_DRIVERS[suffix], layer=layer)
     with replacing(output) as part:
-        if suffix == ".parquet":
-            frame.to_parquet(part, index=False)
-        else:
-            part.unlink()  # GDAL makes the file itself
-            frame.to_file(part, layer=re.sub(r"\W+", "_", output.stem))
+        part.write_bytes(content.getbuffer())
     _report(output, as_json)
 
 
