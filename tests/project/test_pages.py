@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
+
+import dpregions
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -64,3 +67,15 @@ def test_links_to_headings_lead_to_one(page):
             other = page if not target else (page.parent / target).resolve()
             if other.suffix == ".md":
                 assert anchor in headings(other), f"line {number}: {target}#{anchor}"
+
+
+def test_the_citation_is_of_this_version_and_licence():
+    """Both are written by hand there: CITATION.cff has no way to name a file."""
+    said = dict(
+        line.split(": ", 1)
+        for line in (ROOT / "CITATION.cff").read_text(encoding="utf-8").splitlines()
+        if re.match(r"[\w-]+: ", line)
+    )
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert said["license"] == project["license"]
+    assert said["version"] == dpregions.__version__
