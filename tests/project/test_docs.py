@@ -2,7 +2,8 @@
 
 Python blocks of a page run in order in one namespace; assertions in them are real. Lines
 `$ ...` of console blocks run after them, in the same temporary folder. A page that names
-DPREGIONS_POSTGIS_URL gets the URL of a real server in it, and is skipped where there is none.
+DPREGIONS_POSTGIS_URL gets the URL of a real server in it, and is skipped where there is none. One
+that imports PySpark meets the Spark of the tests, and is skipped where that is not.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ def run(page: Path, request, monkeypatch) -> dict[str, object]:
     """Run a page's Python and commands in this folder; return the names that it made."""
     if "DPREGIONS_POSTGIS_URL" in page.read_text():
         monkeypatch.setenv("DPREGIONS_POSTGIS_URL", request.getfixturevalue("postgis"))
+    if "from pyspark" in page.read_text():
+        request.getfixturevalue("spark")
     namespace: dict[str, object] = {"__name__": "__docs__"}
     for number, body in enumerate(blocks(page, "python")):
         with warnings.catch_warnings():
