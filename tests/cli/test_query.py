@@ -16,7 +16,7 @@ import pytest
 import shapely
 
 import dpregions as dpr
-from dpregions.cli.options import read_grid
+from dpregions.cli.areas import Asked
 from dpregions.cli.query import ANSWERS
 from dpregions.errors import InputError
 from dpregions.privacy.seeded import StudyNoise
@@ -421,10 +421,10 @@ def test_describe_gives_a_grid_that_other_commands_take(city, tmp_path):
     assert found["sha256"] == hashlib.sha256(city.read_bytes()).hexdigest()
     for name, text in (("all", done.stdout), ("grid", json.dumps(found["grid"]))):
         (tmp_path / name).write_text(text)
-        assert read_grid(tmp_path / name, None, None, None) == GRID
+        assert Asked(tmp_path / name).read() == GRID
     (tmp_path / "none").write_text('{"format": 1}')
     with pytest.raises(InputError, match="not a grid"):
-        read_grid(tmp_path / "none", None, None, None)
+        Asked(tmp_path / "none").read()
 
 
 def test_a_rectangle_is_answered_without_geopandas(city):
