@@ -112,11 +112,8 @@ def query(
     release = load(file)
     _say_what_it_is(release)
     if bounds:
-<<<<<<< HEAD
-        found = _answers(release, (*_rectangle(bounds),), within, crs, confidence, detail, snap)
-=======
-        found = _answers(release, (*rectangle_of(bounds),), within, crs, confidence, detail)
->>>>>>> 00fcc4a08c14d745ace8894174df835e57e6f9dd
+        rectangle = (*rectangle_of(bounds),)
+        found = _answers(release, rectangle, within, crs, confidence, detail, snap)
         _print_one(found, confidence, as_json)
     elif rectangles is not None:
         rows = _read_rectangles(rectangles)
