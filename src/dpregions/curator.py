@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dpregions.crs import crs_label, match_crs
 from dpregions.errors import Argument, InputError
 from dpregions.geometry.domain import check_domain
-from dpregions.intake.figures import FIX_FIGURES, figures_of, fix_figures, written_ids
+from dpregions.intake import figures
 
 if TYPE_CHECKING:
     import geopandas
@@ -82,8 +82,8 @@ class Check:
 
     def __repr__(self) -> str:
         """Return the label and every figure."""
-        figures = ", ".join(f"{k}={v!r}" for k, v in self.as_dict().items() if k != "label")
-        return f"<Check, {LABEL}: {figures}>"
+        shown = ", ".join(f"{k}={v!r}" for k, v in self.as_dict().items() if k != "label")
+        return f"<Check, {LABEL}: {shown}>"
 
 
 class Shared(NamedTuple):
@@ -113,7 +113,7 @@ def shared_ids(
         raise InputError(
             Argument("user_id", "None"), " leaves no ids to compare: name the column of users"
         )
-    mine, theirs = (written_ids(stream, user_id) for stream in (regions, other))
+    mine, theirs = (figures.written_ids(stream, user_id) for stream in (regions, other))
     return Shared(len(mine), len(theirs), len(mine & theirs))
 
 
@@ -136,7 +136,7 @@ class WatchedFixes:
 
     def __iter__(self) -> Iterator[pd.DataFrame]:
         for batch in self._batches:
-            self._met.update(fix_figures(batch, self._crs, self._k))
+            self._met.update(figures.fix_figures(batch, self._crs, self._k))
             yield batch
 
     def figures(self, regions: geopandas.GeoDataFrame) -> dict[str, int]:
@@ -150,7 +150,7 @@ class WatchedFixes:
             "points": int((dimensions == 0).sum()),
             "lines": int((dimensions == 1).sum()),
         }
-        return {name: self._met[name] for name in FIX_FIGURES} | made
+        return {name: self._met[name] for name in figures.FIX_FIGURES} | made
 
     def in_words(self, regions: geopandas.GeoDataFrame) -> str:
         """Return the figures as sentences."""
@@ -197,7 +197,7 @@ def check_regions(
     bound = None if max_diameter is None else grid.bound(max_diameter, "drop")
     match_crs(regions.crs, grid, "regions")
     return Check(
-        **figures_of(regions, grid, bound, user_id),
+        **figures.figures_of(regions, grid, bound, user_id),
         crs=None if regions.crs is None else crs_label(regions.crs),
         grid_crs=None if grid.crs is None else crs_label(grid.crs),
         unit="record" if user_id is None else regions.unit or "user",
