@@ -13,6 +13,7 @@ import json
 import math
 import re
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +24,11 @@ import typer
 from dpregions.atomic_files import replacing
 from dpregions.choices import Detail, Within
 from dpregions.cli.options import AsJson, Overwrite, notes, read_polygons, refuse_output, say
+<<<<<<< HEAD
 from dpregions.errors import InputError, QueryError, QueryNumber, printable
+=======
+from dpregions.errors import DPRegionsError, InputError, QueryError, QueryNumber
+>>>>>>> 20f0e1512e45cd428ca5ab2fcc8d04a49821f124
 from dpregions.readable_files import refuse_unreadable
 
 if TYPE_CHECKING:
@@ -72,6 +77,10 @@ def query(
     crs: Annotated[
         str | None, typer.Option(help="CRS of the query, EPSG:4326 for instance; else the grid's.")
     ] = None,
+    snap: Annotated[
+        bool,
+        typer.Option("--snap", help="Ask about the smallest rectangle of whole cells around it."),
+    ] = False,
     confidence: Annotated[float, typer.Option(help="Of the interval low to high.")] = 0.95,
     detail: Annotated[
         Detail,
@@ -115,18 +124,24 @@ def query(
     release = load(file)
     _say_what_it_is(release)
     if bounds:
-        found = _answers(release, (*rectangle_of(bounds),), within, crs, confidence, detail)
+        rectangle = (*rectangle_of(bounds),)
+        found = _answers(release, rectangle, within, crs, confidence, detail, snap)
         _print_one(found, confidence, as_json)
     elif rectangles is not None:
         rows = _read_rectangles(rectangles)
         columns = tuple([_number(row, name, i) for i, row in rows] for name in BOUNDS)
         with _in_lines([line for line, _ in rows]):
-            found = _answers(release, columns, within, crs, confidence, detail)
+            found = _answers(release, columns, within, crs, confidence, detail, snap)
         _write_rows([row for _, row in rows], found, output, as_json)
     elif polygons is not None:
         frame = _read_polygons(polygons, release, crs)
+<<<<<<< HEAD
         found = _answers(release, (frame,), within, crs, confidence, detail)
         _write_frame(frame, found, output, as_json)
+=======
+        found = _answers(release, (frame,), within, crs, confidence, detail, snap)
+        _write_frame(frame.assign(**found), output, as_json)
+>>>>>>> 20f0e1512e45cd428ca5ab2fcc8d04a49821f124
 
 
 def _answers(
@@ -136,10 +151,19 @@ def _answers(
     crs: str | None,
     confidence: float,
     detail: Detail,
+    snap: bool,
 ) -> Any:
     """Return lists of the answers, by their names; what there is to warn of goes to stderr."""
     with notes():
-        selection: Any = release.select(query, within=within, crs=crs)
+        try:
+            if snap:
+                query, crs = _snapped(release, query, crs), None
+            selection: Any = release.select(query, within=within, crs=crs)
+        except QueryError:
+            _say_exchanged(release, query, crs)
+            raise
+        if selection.outside.all():
+            _say_exchanged(release, query, crs)
         found = release.answers(selection, confidence, detail)
         _say_cut(selection.cut(release.grid))
         _say_enlarged(release.grid, selection)
@@ -160,6 +184,39 @@ def _outwards(found: dict[str, list[Any]]) -> dict[str, list[Any]]:
         else values
         for name, values in found.items()
     }
+
+
+def _snapped(release: Release, query: tuple[Any, ...], crs: str | None) -> tuple[Any, ...]:
+    """Return the rectangles of whole cells around queries; say which, of one."""
+    from dpregions.geometry.grid import Grid
+
+    grid = Grid.needed(release.grid, "--snap")
+    found = grid.enclosing(*query, crs=crs)
+    if isinstance(found[0], float):
+        say(f"about the cells around it, {' '.join(f'{bound:.10g}' for bound in found)}")
+    return found
+
+
+def _say_exchanged(release: Release, query: tuple[Any, ...], crs: str | None) -> None:
+    """Say when queries that lie nowhere in the area would lie in it with axes exchanged."""
+    if len(query) == 4:
+        xmin, ymin, xmax, ymax = query
+        turned: tuple[Any, ...] = (ymin, xmin, ymax, xmax)
+    else:
+        import shapely
+
+        (frame,) = query
+        shapes = shapely.transform(frame.geometry.array, lambda xy: xy[:, ::-1])
+        turned = (frame.set_geometry(shapes, crs=frame.crs),)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            inside = ~release.select(turned, within="cells", crs=crs).outside
+        except DPRegionsError:  # no place at all
+            return
+    if inside.any():
+        which = "it lies" if inside.size == 1 else f"{int(inside.sum())} of {inside.size} lie"
+        say(f"with axes exchanged {which} inside: x is longitude or easting, y the other")
 
 
 def _say_cut(cut: NDArray[np.bool_]) -> None:
