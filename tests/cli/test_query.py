@@ -454,17 +454,10 @@ def test_describe_gives_a_grid_that_other_commands_take(city, tmp_path):
     assert found["sha256"] == hashlib.sha256(city.read_bytes()).hexdigest()
     for name, text in (("all", done.stdout), ("grid", json.dumps(found["grid"]))):
         (tmp_path / name).write_text(text)
-<<<<<<< HEAD
-        assert Asked(grid=tmp_path / name).read_grid() == GRID
-    (tmp_path / "none").write_text('{"format": 1}')
-    with pytest.raises(InputError, match="not a grid"):
-        Asked(grid=tmp_path / "none").read_grid()
-=======
         assert Asked(tmp_path / name).read() == GRID
     (tmp_path / "none").write_text('{"format": 1}')
     with pytest.raises(InputError, match="not a grid"):
         Asked(tmp_path / "none").read()
->>>>>>> 20f0e1512e45cd428ca5ab2fcc8d04a49821f124
 
 
 def test_a_rectangle_is_answered_without_geopandas(city):

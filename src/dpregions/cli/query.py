@@ -24,11 +24,7 @@ import typer
 from dpregions.atomic_files import replacing
 from dpregions.choices import Detail, Within
 from dpregions.cli.options import AsJson, Overwrite, notes, read_polygons, refuse_output, say
-<<<<<<< HEAD
-from dpregions.errors import InputError, QueryError, QueryNumber, printable
-=======
-from dpregions.errors import DPRegionsError, InputError, QueryError, QueryNumber
->>>>>>> 20f0e1512e45cd428ca5ab2fcc8d04a49821f124
+from dpregions.errors import DPRegionsError, InputError, QueryError, QueryNumber, printable
 from dpregions.readable_files import refuse_unreadable
 
 if TYPE_CHECKING:
@@ -135,13 +131,8 @@ def query(
         _write_rows([row for _, row in rows], found, output, as_json)
     elif polygons is not None:
         frame = _read_polygons(polygons, release, crs)
-<<<<<<< HEAD
-        found = _answers(release, (frame,), within, crs, confidence, detail)
-        _write_frame(frame, found, output, as_json)
-=======
         found = _answers(release, (frame,), within, crs, confidence, detail, snap)
-        _write_frame(frame.assign(**found), output, as_json)
->>>>>>> 20f0e1512e45cd428ca5ab2fcc8d04a49821f124
+        _write_frame(frame, found, output, as_json)
 
 
 def _answers(
