@@ -48,8 +48,9 @@ DRIVERS = {
     ".geojson": "GeoJSON",
     ".tif": "COG",
     ".tiff": "COG",
+    ".html": "HTML",
 }
-"""The formats by suffix; COG is a Cloud-Optimised GeoTIFF."""
+"""The formats by suffix; COG is a Cloud-Optimised GeoTIFF, HTML the explorer as one file."""
 
 STATEMENT_KEY = Release.STATEMENT_KEY
 """Where a GeoParquet file has its privacy statement, among its key-value metadata."""
@@ -114,6 +115,7 @@ def export(
     *,
     block: int = 1,
     confidence: float = 0.95,
+    name: str | None = None,
 ) -> What:
     """Write a release, or its synthetic regions, for GIS tools.
 
@@ -128,7 +130,8 @@ def export(
         The file to write or replace: GeoPackage (.gpkg), GeoParquet (.parquet), FlatGeobuf
         (.fgb), GeoJSON (.geojson: reprojected to WGS 84, as RFC 7946 wants) or
         Cloud-Optimised GeoTIFF (.tif: bands of faces, `count`, `estimate`, `low` and `high`;
-        needs rasterio, extra `raster`).
+        needs rasterio, extra `raster`). Or a map to explore (.html): one file with all counts,
+        which any browser opens, also offline; it takes neither `what` nor `block`.
     what : {"components", "faces", "edges", "vertices", "regions"}, optional
         Faces as polygons, edges as lines, vertices as points, or all three, the components
         (in a GeoPackage a layer each); or the synthetic regions of `Release.to_regions`. By
@@ -139,6 +142,8 @@ def export(
         upper and right border. The count of a block is that of its rectangle.
     confidence : float
         Of the intervals, between 0 and 1.
+    name : str, optional
+        What the map in an HTML file calls the release; by default the file's name.
 
     Returns
     -------
@@ -159,7 +164,13 @@ def export(
     if driver == "GPKG":
         _write_geopackage(release, order, path)
         return order.what
-    content = _cog(release, order) if driver == "COG" else _one_table(release, order, driver)
+    if driver == "HTML":
+        page = release.explore(name or path.stem, confidence=confidence).html
+        content = memoryview(page.encode())
+    elif driver == "COG":
+        content = _cog(release, order)
+    else:
+        content = _one_table(release, order, driver)
     with replacing(path, mode=PUBLIC) as part:
         part.write_bytes(content)
     return order.what
@@ -187,6 +198,11 @@ def _driver(path: Path) -> str:
 
 
 def _wanted(what: What | None, driver: str, block: int) -> What:
+    if driver == "HTML" and (what not in (None, "components") or block != 1):
+        raise InputError(
+            *("an HTML file has all counts, of blocks too: leave ", Argument("what"), " and "),
+            *(Argument("block"), " out"),
+        )
     if what is None:
         return "faces" if driver == "COG" or block != 1 else "components"
     if what not in get_args(What):

@@ -1,7 +1,7 @@
 """The published bodies, packed for the page: shapes that repeat, and where each lies.
 
-So a file without a server counts the bodies that touch a drawn area, as the library does. Bodies are
-made up to fit the released counts; none is anybody's.
+So a file without a server counts the bodies that touch a drawn area, as the library does. Bodies
+are made up to fit the released counts; none is anybody's.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import numpy as np
 from dpregions.page.payload import frame_of, packed
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from dpregions.releases.published import Release
 
 STEPS = 1 << 20
@@ -48,7 +50,10 @@ def bodies(release: Release) -> bytes | None:
 
 
 def _packed_by_shape(
-    steps: np.ndarray, starts: np.ndarray, sizes: np.ndarray, corner: np.ndarray
+    steps: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    corner: NDArray[np.int64],
 ) -> bytes:
     known: dict[bytes, int] = {}
     numbers = np.array(

@@ -60,13 +60,12 @@ def _how_much(release: Release) -> str:
             "nobody, so do not publish it."
         )
     epsilon = release.epsilon
-    odds = math.exp(min(epsilon, 700.0))
-    sure = 100 * odds / (1 + odds)
+    odds, sure = math.exp(min(epsilon, 700.0)), 100 * release.budget.posterior()
     words = f"{sure:.0f} %" if sure < 99 else "more than 99 %"
     whether = (_WHERE if release.neighbours == "replace-one" else _WHETHER)[release.unit]
     times = f"{odds:.1f}" if odds < 100 else f"{odds:,.0f}" if odds < 1e9 else "over a billion"
     said = (
-        f"Epsilon is {str(release.budget).removesuffix('.0')}. Someone who was 50:50 whether {whether} could be at most "
+        f"Epsilon is {release.budget}. Someone who was 50:50 whether {whether} could be at most "
         f"{words} sure after seeing everything here: the odds change at most {times} times."
     )
     return said + (" This promises little." if epsilon > _LITTLE else "")
@@ -82,7 +81,5 @@ def _which(release: Release, checksum: str | None) -> str:
         else f"Budget: {release.ledger_entry}.",
     ]
     if checksum is not None:
-        said.append(
-            f"Checksum sha256:{checksum[:12]}: it finds damage, and cannot find a forgery."
-        )
+        said.append(f"Checksum sha256:{checksum[:12]}: it finds damage, and cannot find a forgery.")
     return " ".join(said)

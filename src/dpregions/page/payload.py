@@ -39,7 +39,9 @@ _PLAIN_SIDE = 1.0
 _MERCATOR_LIMIT = 85.0
 
 
-def described(release: Release, *, name: str, checksum: str | None = None) -> dict[str, Any]:
+def described(
+    release: Release, *, name: str, checksum: str | None = None, confidence: float = 0.95
+) -> dict[str, Any]:
     """Return what the page says of a release, and where its cells lie, as JSON's values.
 
     Parameters
@@ -49,12 +51,15 @@ def described(release: Release, *, name: str, checksum: str | None = None) -> di
         What the page calls it.
     checksum : str, optional
         The SHA-256 of the release's file, where there is one.
+    confidence : float
+        Of the intervals that the page will show.
     """
     domain = release.grid
     said: dict[str, Any] = {
         "format": FORMAT,
         "name": name,
         "checksum": checksum,
+        "confidence": confidence,
         "epsilon": str(release.budget).removesuffix(".0"),
         "unit": release.unit,
         "neighbours": release.neighbours,

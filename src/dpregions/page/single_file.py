@@ -1,4 +1,4 @@
-"""A release as one HTML file: the page, its libraries and all its numbers, for any browser, offline.
+"""A release as one HTML file: the page, its libraries and all numbers, for any browser, offline.
 
 Libraries and numbers lie in the file as gzip in base64. One script opens them; the file's policy
 allows it by its digest and lets nothing be loaded from anywhere.
@@ -11,10 +11,12 @@ import gzip
 import hashlib
 import json
 import re
+import tempfile
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpregions.errors import DPRegionsError
 from dpregions.page import payload
 from dpregions.page.bodies import bodies
 
@@ -57,11 +59,13 @@ def page_html(
     name : str
         What the page calls it.
     checksum : str, optional
-        The SHA-256 of the release's file.
+        The SHA-256 of the release's file; by default that of the file it makes when saved.
     confidence : float
         Of the intervals.
     """
-    said = payload.described(release, name=name, checksum=checksum)
+    said = payload.described(
+        release, name=name, checksum=checksum or _checksum(release), confidence=confidence
+    )
     parts: dict[str, Any] = {"said": said} | {
         part: _text(content) for part, content in _numbers(release, said, confidence).items()
     }
@@ -85,8 +89,9 @@ def page_html(
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f"<style>{style}</style>\n</head>"
     )
+    modules = _text(json.dumps(_modules()).encode())
     body = (
-        f'<script type="text/plain" id="modules">{_text(json.dumps(_modules()).encode())}</script>\n'
+        f'<script type="text/plain" id="modules">{modules}</script>\n'
         f'<script type="application/json" id="release">{_safe(parts)}</script>\n'
         f'<script type="module">{script}</script>\n</body>'
     )
@@ -94,6 +99,17 @@ def page_html(
     page = re.sub("<title>.*</title>", lambda _: title, page)
     page = page.replace("</head>", head, 1).replace("</body>", body, 1)
     return _with_statement(page, release)
+
+
+def _checksum(release: Release) -> str | None:
+    """Return the SHA-256 of a release's file, which is the same whenever it is saved."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "release.parquet"
+        try:
+            release.save(path)
+        except DPRegionsError:  # some that are asked elsewhere have no file
+            return None
+        return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _numbers(release: Release, said: dict[str, Any], confidence: float) -> dict[str, bytes]:
