@@ -294,7 +294,8 @@ def test_what_was_recorded_of_how_it_was_made_comes_back(good, tmp_path):
     assert {name: getattr(again, name) for name in recorded} == recorded
     words = again.describe()
     assert "Noise drawn by: OpenDP 0.16.0, Python 3.11.7." in words
-    assert f"Ledger: 862e1821547b2910/taxis/2, with the digest {'0' * 64}." in words
+    assert "Ledger: 862e1821547b2910/taxis/2." in words
+    assert f"Its link in the ledger's chain: {'0' * 64}." in words
     assert "Account of: source: the operator's rides; owner: Ådalen" in words
     assert f"with SHA-256 {'f' * 64}." in words and "Signed off: question 0: " in words
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpregions.atomic_files import try_out
 from dpregions.choices import Unit
 from dpregions.errors import (
     Argument,
@@ -88,6 +89,11 @@ Lon = Annotated[
     str | None, typer.Option("--lon", help="For CSV: the column of longitudes, each row a point.")
 ]
 Lat = Annotated[str | None, typer.Option("--lat", help="For CSV: the column of latitudes.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output if it is there.")]
+AllowEpsilon = Annotated[
+    bool,
+    typer.Option("--allow-epsilon", help="Take an epsilon above 20: it promises next to nothing."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Result as JSON.")]
 
 
@@ -152,6 +158,18 @@ def say_area(side: str, grids: Sequence[Grid]) -> None:
         say(f"--side {side} is no whole number of cells: the area is {', '.join(made)}")
 
 
+def area_in_words(area: Domain) -> str:
+    """Return how large an area is and where it lies, for a person to see a mistake in."""
+    from dpregions.crs import degrees_of
+    from dpregions.lengths import shown_area, shown_degrees
+
+    words = f"{shown_area(area)}, {area.cells_in_words}"
+    if area.crs is None:
+        return f"{words}, nowhere on Earth, as it has no CRS"
+    extent = degrees_of(area.bounds, area.crs)
+    return words if extent is None else f"{words}, {shown_degrees(extent)}"
+
+
 def _grid_of_release(text: str) -> str:
     """Return the grid in what `describe --json` printed; any other text as it is."""
     try:
@@ -178,7 +196,10 @@ _OPTIONS = {
 }
 """Arguments whose options have other names than theirs."""
 
-_FLAGS = {Argument("user_id", "None"): "--each-row"}
+_FLAGS = {
+    Argument("user_id", "None"): "--each-row",
+    Argument("allow_epsilon", "True"): "--allow-epsilon",
+}
 """Values of arguments that are options by themselves."""
 
 
@@ -264,16 +285,47 @@ def notes() -> Iterator[None]:
         yield
 
 
-def refuse_output(output: Path, inputs: list[Path]) -> None:
-    """Complain about the output before the work, not after it."""
+def refuse_output(
+    output: Path,
+    inputs: list[Path],
+    *,
+    overwrite: bool,
+    named: str = "--output",
+    what: str = "",
+) -> None:
+    """Refuse an output before the work, not after it: the one rule for whatever writes a file.
+
+    It must not be there, unless `overwrite`; nor be an input; and its folder must take it.
+
+    Parameters
+    ----------
+    output : pathlib.Path
+    inputs : list of pathlib.Path
+        Files that are read, or may be.
+    overwrite : bool
+        Whether --overwrite was given.
+    named : str
+        The option, or the argument, that it was given as.
+    what : str
+        What a file that is there may be, for the message.
+    """
+    shown = f"{named} {output}"
     try:
         str(output).encode()
     except UnicodeEncodeError:  # bytes that are no text, which Arrow cannot open
-        raise InputError(f"--output {str(output)!r} is no text: choose another name") from None
+        raise InputError(f"{named} {str(output)!r} is no text: choose another name") from None
     if output.is_dir() or not output.absolute().parent.is_dir():
-        raise InputError(f"--output {output}: give a file in a folder that exists")
+        raise InputError(f"{shown}: give a file in a folder that exists")
     if output.exists() and any(path.exists() and output.samefile(path) for path in inputs):
-        raise InputError(f"--output {output} is one of the inputs: choose another name")
+        raise InputError(f"{shown} is one of the inputs: choose another name")
+    if os.path.lexists(output) and not overwrite:
+        raise InputError(
+            f"{shown} is there already{what}: choose another name, or give --overwrite"
+        )
+    try:
+        try_out(output)
+    except OSError as error:
+        raise InputError(f"{shown} cannot be written: {error.strerror}") from None
 
 
 @contextmanager

@@ -20,7 +20,7 @@ import typer
 
 from dpregions.atomic_files import replacing
 from dpregions.choices import Within
-from dpregions.cli.options import AsJson, notes, read_polygons, refuse_output, say
+from dpregions.cli.options import AsJson, Overwrite, notes, read_polygons, refuse_output, say
 from dpregions.errors import InputError, QueryError, QueryNumber
 from dpregions.readable_files import refuse_unreadable
 
@@ -68,9 +68,7 @@ def query(
         str | None, typer.Option(help="CRS of the query, EPSG:4326 for instance; else the grid's.")
     ] = None,
     confidence: Annotated[float, typer.Option(help="Of the interval low to high.")] = 0.95,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the output if it is there.")
-    ] = False,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Count the regions that touch a rectangle, with an interval for the true count.
@@ -98,11 +96,8 @@ def query(
         if bounds:
             raise InputError("--output is for --rectangles and --polygons: one answer is printed")
         _refuse_suffix(output, (*TABLES, *MAPS) if polygons is not None else TABLES)
-        refuse_output(output, [Path(given) for given in (file, rectangles, polygons) if given])
-        if output.exists() and not overwrite:
-            raise InputError(
-                f"--output {output} is there already: choose another name, or give --overwrite"
-            )
+        inputs = [Path(given) for given in (file, rectangles, polygons) if given]
+        refuse_output(output, inputs, overwrite=overwrite)
     release = load(file)
     _say_what_it_is(release)
     if bounds:

@@ -78,8 +78,9 @@ def _records(release: Release) -> Iterator[str]:
     if release.software:
         drawn = ", ".join(f"{name} {version}" for name, version in release.software)
         yield f"Noise drawn by: {drawn}."
-    link = f", with the digest {release.ledger_digest}" if release.ledger_digest else ""
-    yield f"Ledger: {release.ledger_entry or NOT_RECORDED}{link}."
+    yield f"Ledger: {release.ledger_entry or NOT_RECORDED}."
+    if release.ledger_digest:
+        yield f"Its link in the ledger's chain: {release.ledger_digest}."
     if release.declared:
         facts = "; ".join(f"{name}: {said}" for name, said in release.declared)
         yield f"Account of: {facts}."

@@ -29,9 +29,11 @@ from dpregions.errors import (
 from dpregions.geometry.domain import check_domain
 from dpregions.intake.regions import read_unit
 from dpregions.mechanisms.known import chosen
+from dpregions.policy import site_policy
 from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.noise import MeteredNoise, SystemNoise
 from dpregions.releases.published import Release
+from dpregions.releases.sign_off import answers_of
 from dpregions.releases.statement import refuse_unwritable
 
 if TYPE_CHECKING:
@@ -61,6 +63,8 @@ def release(
     crs: Any = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
+    sign_off: Any = None,
+    allow_epsilon: bool = False,
 ) -> Release:
     """Publish regions once, under differential privacy.
 
@@ -72,8 +76,8 @@ def release(
     grid : Grid or Partition
         The public area and cells, chosen without looking at the data.
     epsilon : number
-        The privacy loss, greater than 0. Above 20 it protects next to nothing, and a
-        `SettingWarning` says so.
+        The privacy loss, greater than 0. Above 20 it protects next to nothing and is refused,
+        unless `allow_epsilon` is True.
     max_diameter : float or str
         The largest diameter of a region, in CRS units or as text ("2km"): public, enforced.
         Beyond the diagonal of the area, a `SettingWarning` is issued.
@@ -107,6 +111,10 @@ def release(
         refused. Make one with ``dpregions budget create``.
     dataset : str, optional
         The data set's name in the ledger; published with the release.
+    sign_off : path or dict, optional
+        The curator's answers on a sign-off sheet (docs/sign-off.md), published with the release.
+    allow_epsilon : bool
+        Take an epsilon above 20, with a `SettingWarning`.
 
     Returns
     -------
@@ -131,6 +139,8 @@ def release(
         favour=favour,
         covert=covert,
         crs=crs,
+        sign_off=sign_off,
+        allow_epsilon=allow_epsilon,
     )
     if (ledger is None) != (dataset is None):
         raise InputError(
@@ -176,8 +186,10 @@ def _paid(
     dataset: str | None,
 ) -> Release:
     """Return the release of what is counted, paid by the ledger before the first draw of noise."""
+    held: dict[str, Any] = {"policy": terms.held_to_policy(unit, ledger)}
+    held["sign_off"] = terms.answers
     if ledger is None or dataset is None:
-        return _published(SystemNoise(), count(), unit, terms)
+        return replace(_published(SystemNoise(), count(), unit, terms), **held)
     from dpregions.privacy.ledger import Ledger
 
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
@@ -185,7 +197,11 @@ def _paid(
     what = f"{terms.mechanism.name}, {terms.grid.cells_in_words}"
     with book.paying(SystemNoise(), dataset, terms.budget, promise, what) as noise:
         made = _published(noise, count(), unit, terms)
-    return replace(made, ledger_entry=noise.entry)
+    if noise.entry is not None:
+        paid = noise.entry
+        held |= {"ledger_entry": str(paid), "ledger_digest": paid.digest}
+        held |= {"declared": paid.declared}
+    return replace(made, **held)
 
 
 def release_with(
@@ -202,7 +218,7 @@ def release_with(
     Takes what `release` takes, but no ledger.
     """
     regions, ids, kept = read_unit(regions, user_id, unit)
-    stated = Terms(grid=grid, **terms)
+    stated = Terms(grid=grid, **{"allow_epsilon": True} | terms)
     return _published(noise, _tally(regions, ids, stated), kept, stated)
 
 
@@ -224,8 +240,11 @@ class Terms:
     favour: Favour | None = None
     covert: bool = False
     crs: Any = None
+    sign_off: Any = None
+    allow_epsilon: bool = False
 
     budget: Budget = field(init=False)
+    answers: tuple[tuple[str, str], ...] = field(init=False)
     mechanism: Mechanism = field(init=False)
     bound: Bound = field(init=False)
     prepared: Prepared = field(init=False)
@@ -235,6 +254,8 @@ class Terms:
         settle = partial(object.__setattr__, self)
         settle("budget", Budget(self.epsilon))
         self.budget.refuse_long()
+        self.budget.refuse_large(allowed=self.allow_epsilon)
+        settle("answers", answers_of(self.sign_off))
         PrivacyUnit(self.neighbours)
         if not isinstance(self.covert, bool | np.bool_):
             raise InputTypeError(Argument("covert"), f" must be True or False, got {self.covert!r}")
@@ -251,6 +272,18 @@ class Terms:
         refuse_unwritable(self.grid)
         prepare = self.mechanism.prepare
         settle("prepared", prepare(self.grid, self.bound, self.budget, self.neighbours))
+
+    def held_to_policy(
+        self, unit: Unit | None, ledger: Ledger | str | os.PathLike[str] | None
+    ) -> str | None:
+        """Refuse what the site's policy does not allow; return the policy's digest, if any."""
+        policy = site_policy()
+        if policy is None:
+            return None
+        path: Any = getattr(ledger, "path", ledger)
+        epsilon = self.budget.epsilon
+        policy.refuse(epsilon=epsilon, unit=unit, ledger=path, signed=bool(self.answers))
+        return policy.digest
 
     def warn_of_odd(self, stacklevel: int) -> None:
         """Warn of public settings that protect or bound next to nothing."""

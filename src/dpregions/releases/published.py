@@ -288,7 +288,7 @@ class Release(Statement):
         """
         return self.outcome.to_regions()
 
-    def save(self, path: Path | str) -> None:
+    def save(self, path: Path | str, *, fresh: bool = False) -> str:
         """Write the release to a Parquet file, whole or not at all; `load` reads it back.
 
         DuckDB, Polars and pandas read the file too: docs/file-format.md has the SQL. It holds
@@ -298,8 +298,15 @@ class Release(Statement):
         ----------
         path : pathlib.Path or str
             A file that is there already is replaced.
+        fresh : bool
+            Do not replace one: FileExistsError.
+
+        Returns
+        -------
+        str
+            The SHA-256 of the file.
         """
-        file.save(self, path)
+        return file.save(self, path, fresh=fresh)
 
     def to_geodataframe(
         self, kind: Kind = "faces", *, block: int = 1, confidence: float = 0.95

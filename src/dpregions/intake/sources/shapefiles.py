@@ -70,7 +70,7 @@ def open_shapefile(path: Path, request: Request) -> RegionStream:
     at_once = min(_ROWS_AT_ONCE, request.chunk_rows)
     rows = _records(parts, table, readers, at_once)
     crs = _crs(path, parts)
-    return records.stream(path, rows, _KINDS, ids, request, table.n_rows, crs)
+    return records.stream(path, rows, _KINDS, ids, request, crs)
 
 
 def _beside(path: Path) -> Parts:
