@@ -140,7 +140,9 @@ def test_a_circle_and_a_freehand_outline_are_counted_as_drawn(page):
     places = [(12 + 6 * math.sin(t), 14 + 6 * math.cos(t)) for t in np.linspace(0, 6.1, 10)]
     page.mouse.click(*place_of(page, *places[0]))
     for place in places[1:]:
-        page.mouse.move(*place_of(page, *place), )
+        page.mouse.move(
+            *place_of(page, *place),
+        )
     page.mouse.click(*place_of(page, *places[-1]))
     assert "freehand" in page.inner_text(".size")
     assert answer_of(page) == as_drawn(page, tilted())
@@ -267,6 +269,11 @@ def pixels(page: Any) -> np.ndarray:
     return np.asarray(Image.open(io.BytesIO(page.screenshot())).convert("RGB")).astype(int)
 
 
+YLGNBU = (
+    *("ffffd9", "edf8b1", "c7e9b4", "7fcdbb", "41b6c4"),
+    *("1d91c0", "225ea8", "253494", "081d58"),
+)
+
 CITIES = {
     "UTM, 20 km": dpr.Grid(693000, 5366000, 1000, 20, 20, crs="EPSG:32632"),
     "UTM, 500 km": dpr.Grid(300000, 5100000, 25000, 20, 20, crs="EPSG:32632"),
@@ -282,8 +289,7 @@ def test_colours_at_projected_centres_are_those_of_the_cells(browser, folder, ci
 
     grid = CITIES[city]
     release = on_grid(grid, n=600)
-    ramp = "ffffd9 edf8b1 c7e9b4 7fcdbb 41b6c4 1d91c0 225ea8 253494 081d58".split()
-    ramp = np.array([[int(c[i : i + 2], 16) for i in (0, 2, 4)] for c in ramp])
+    ramp = np.array([list(bytes.fromhex(colour)) for colour in YLGNBU])
     rng = np.random.default_rng(5)
     cells = np.stack([rng.integers(0, n, 60) for n in grid.shape])
     x, y = (
@@ -296,7 +302,7 @@ def test_colours_at_projected_centres_are_those_of_the_cells(browser, folder, ci
         at = np.array(
             page.evaluate("(all) => all.map((p) => explorer.view.pixelOf(...p))", lonlat.tolist())
         )
-        x, y = (at + [box["x"], box["y"]]).round().astype(int).T
+        x, y = np.rint(at + np.array([box["x"], box["y"]])).astype(int).T
         shown = pixels(page)[y, x]
     faces = release.counts[::2, ::2]
     part = np.sqrt(faces[cells[0], cells[1]] / faces.max()) * 8
@@ -319,7 +325,8 @@ def test_a_plane_without_a_place_on_earth_has_axes_and_the_same_tools(browser, f
 
 def test_areas_are_dropped_as_geojson_and_as_csv(page, tmp_path):
     ring = page.evaluate(
-        "() => [[3, 3], [3, 12], [14, 12], [14, 3], [3, 3]].map((p) => explorer.release.mesh.toDegrees(...p))"
+        "(corners) => corners.map((p) => explorer.release.mesh.toDegrees(...p))",
+        [[3, 3], [3, 12], [14, 12], [14, 3], [3, 3]],
     )
     ring = np.round(ring, 6)
     district = {

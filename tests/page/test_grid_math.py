@@ -33,7 +33,8 @@ _LOAD = """async ([said, parts]) => {
     if (text) ends[block] = m.unpackEnds(buffer(text), (i) => values[i]);
   }
   if (parts.bodies) window.bodies = new m.Bodies(buffer(parts.bodies));
-  if (parts.rectangles) window.rectangles = new m.RectangleIntervals(buffer(parts.rectangles), counts);
+  if (parts.rectangles)
+    window.rectangles = new m.RectangleIntervals(buffer(parts.rectangles), counts);
 }"""
 
 

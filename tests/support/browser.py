@@ -1,4 +1,4 @@
-"""Debian's chromium under Playwright, offline pages, and the page's files as a server hands them out.
+"""Debian's chromium under Playwright, offline pages, and the page's files on loopback.
 
 Nothing is downloaded, and the pages' own Content-Security-Policy stays in force: so no test may
 wait by a function that is evaluated from text.
