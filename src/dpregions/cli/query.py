@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from dpregions.atomic_files import replacing
-from dpregions.choices import Within
+from dpregions.choices import Detail, Within
 from dpregions.cli.options import AsJson, Overwrite, notes, read_polygons, refuse_output, say
 from dpregions.errors import InputError, QueryError, QueryNumber
 from dpregions.readable_files import refuse_unreadable
@@ -68,6 +68,13 @@ def query(
         str | None, typer.Option(help="CRS of the query, EPSG:4326 for instance; else the grid's.")
     ] = None,
     confidence: Annotated[float, typer.Option(help="Of the interval low to high.")] = 0.95,
+    detail: Annotated[
+        Detail,
+        typer.Option(
+            help="Of intervals: judge what was not measured (likely), or leave it open, for "
+            "rectangles alone (worst)."
+        ),
+    ] = "likely",
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -86,7 +93,6 @@ def query(
     """
     from dpregions.releases.published import load
 
-    _refuse_options(bounds or [])
     ways = [bool(bounds), rectangles is not None, polygons is not None]
     if sum(ways) != 1:
         raise InputError(
@@ -101,17 +107,17 @@ def query(
     release = load(file)
     _say_what_it_is(release)
     if bounds:
-        found = _answers(release, (*_rectangle(bounds),), within, crs, confidence)
+        found = _answers(release, (*rectangle_of(bounds),), within, crs, confidence, detail)
         _print_one(found, confidence, as_json)
     elif rectangles is not None:
         rows = _read_rectangles(rectangles)
         columns = tuple([_number(row, name, i) for i, row in rows] for name in BOUNDS)
         with _in_lines([line for line, _ in rows]):
-            found = _answers(release, columns, within, crs, confidence)
+            found = _answers(release, columns, within, crs, confidence, detail)
         _write_rows([row for _, row in rows], found, output, as_json)
     elif polygons is not None:
         frame = _read_polygons(polygons, release, crs)
-        found = _answers(release, (frame,), within, crs, confidence)
+        found = _answers(release, (frame,), within, crs, confidence, detail)
         _write_frame(frame.assign(**found), output, as_json)
 
 
@@ -121,11 +127,12 @@ def _answers(
     within: Within | None,
     crs: str | None,
     confidence: float,
+    detail: Detail,
 ) -> Any:
     """Return lists of the answers, by their names; what there is to warn of goes to stderr."""
     with notes():
         selection: Any = release.select(query, within=within, crs=crs)
-        found = release.answers(selection, confidence)
+        found = release.answers(selection, confidence, detail)
         _say_cut(selection.cut(release.grid))
         _say_enlarged(release.grid, selection)
         return {k: v.tolist() for k, v in found.items()}
@@ -184,7 +191,9 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _rectangle(bounds: list[str]) -> list[float]:
+def rectangle_of(bounds: list[str]) -> list[float]:
+    """Return the four numbers of a rectangle; refuse options, which a negative one looks like."""
+    _refuse_options(bounds)
     if len(bounds) != 4:
         raise InputError(f"a rectangle is XMIN YMIN XMAX YMAX, four numbers; got {len(bounds)}")
     for name, text in zip(BOUNDS, bounds, strict=True):

@@ -259,6 +259,12 @@ class Outcome(ABC):
         middle, width = self.estimate(selection), self.half_widths(selection, confidence)
         return np.maximum(middle - width, 0), np.maximum(middle + width, 0)
 
+    def worst_bounds(
+        self, selection: Selection, confidence: float
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return `bounds` that hold whatever detail was not measured; here all was measured."""
+        return self.bounds(selection, confidence)
+
     def bounds_of(
         self, cells: tuple[int, int, int, int], confidence: float
     ) -> tuple[float, float] | None:

@@ -112,7 +112,7 @@ def release(
     dataset : str, optional
         The data set's name in the ledger; published with the release.
     sign_off : path or dict, optional
-        The curator's answers on a sign-off sheet (docs/sign-off.md), published with the release.
+        Answers on a sign-off sheet (docs/sign-off.md), published with the release.
     allow_epsilon : bool
         Take an epsilon above 20, with a `SettingWarning`.
 

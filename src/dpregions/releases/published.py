@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from dpregions.choices import Within, refuse_other
+from dpregions.choices import Detail, Within, refuse_other
 from dpregions.errors import InputError, PrivacyError, QueryError
 from dpregions.geometry.domain import check_domain
 from dpregions.privacy.law import checked_confidence
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dpregions.geometry.domain import Domain
     from dpregions.mechanisms.base import Outcome
     from dpregions.page.notebook import Explorer
+    from dpregions.releases.compare import Comparison
 
 
 class ExpectedError(NamedTuple):
@@ -154,6 +155,7 @@ class Release(Statement):
         self,
         *query: Any,
         confidence: float = 0.95,
+        detail: Detail = "likely",
         cells: Any = None,
         within: Within | None = None,
         crs: Any = None,
@@ -163,7 +165,9 @@ class Release(Statement):
         The true count is that of the regions as they were counted: one a user, within
         `max_diameter`. From noisy and public information alone. It is never negative, so
         neither is the interval. Within cells that form no rectangle, it is about the Euler sum
-        over them (see `Grid.is_exact`).
+        over them (see `Grid.is_exact`). It allows for the noise, by its law, and for detail
+        that was not measured, by rules that were checked on many kinds of data and are no part
+        of the privacy claim: see "What intervals promise" in the documentation.
 
         Parameters
         ----------
@@ -171,6 +175,11 @@ class Release(Statement):
             As for `count`.
         confidence : float
             Between 0 and 1.
+        detail : {"likely", "worst"}
+            What is thought of regions inside the parts that were measured. "likely" judges it
+            by noisy counts. "worst" leaves it open, for rectangles alone: whatever regions do
+            there, only noise beyond its quantile makes the interval miss. It is far wider,
+            and takes time in the number of parts.
 
         Returns
         -------
@@ -179,12 +188,14 @@ class Release(Statement):
         """
         self._need_signed("intervals")
         rule = self._rule(within)
-        found = self.grid.look_up(query, crs, rule) if cells is None else None
+        refuse_other(detail, Detail, "detail")
+        likely = detail == "likely"
+        found = self.grid.look_up(query, crs, rule) if cells is None and likely else None
         ends = None if found is None else self.asked.bounds_of(found, confidence)
         if ends is not None:
             return ends
         selection = self._selected(query, cells, rule, crs)
-        low, high = self.asked.bounds(selection, confidence)
+        low, high = self._bounds(selection, confidence, detail)
         if selection.index is not None:
             import pandas as pd
 
@@ -230,20 +241,46 @@ class Release(Statement):
 
         return block_arrays(self, block, confidence)
 
-    def select(self, query: tuple[Any, ...], *, within: Within | None, crs: Any) -> Selection:
-        """Return what queries are asked about, for `answers`: each by the rule that answers it."""
-        return self._selected(query, None, self._rule(within), crs)
+    def select(
+        self,
+        query: tuple[Any, ...],
+        *,
+        within: Within | None,
+        crs: Any,
+        cells: Any = None,
+        quiet: bool = False,
+    ) -> Selection:
+        """Return what queries are asked about, for `answers`: each by the rule that answers it.
+
+        With `quiet` without a warning, for who tells of `exact`, `outside` and `cut` otherwise.
+        """
+        level = None if quiet else 3
+        return self._selected(query, cells, self._rule(within), crs, level)
 
     def _selected(
-        self, query: tuple[Any, ...], cells: Any, rule: Within | None, crs: Any
+        self,
+        query: tuple[Any, ...],
+        cells: Any,
+        rule: Within | None,
+        crs: Any,
+        stacklevel: int | None = 3,
     ) -> Selection:
         once = self.asked.answers_shapes
         found: Selection = self.grid.select(
-            query, crs, cells=cells, within=rule, once=once, stacklevel=3
+            query, crs, cells=cells, within=rule, once=once, stacklevel=stacklevel
         )
         return found
 
-    def answers(self, selection: Selection, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
+    def _bounds(
+        self, selection: Selection, confidence: float, detail: Detail
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        asked = self.asked
+        bounds = asked.worst_bounds if detail == "worst" else asked.bounds
+        return bounds(selection, confidence)
+
+    def answers(
+        self, selection: Selection, confidence: float = 0.95, detail: Detail = "likely"
+    ) -> dict[str, NDArray[Any]]:
         """Return `count`, `low` and `high` (unless covert), `within`, `exact`, one a query.
 
         `within` is the rule that answered. `exact` says that no region counts twice: a query was
@@ -251,9 +288,36 @@ class Release(Statement):
         """
         found: dict[str, NDArray[Any]] = {"count": self.asked.count(selection)}
         if not self.covert:
-            found["low"], found["high"] = self.asked.bounds(selection, confidence)
+            found["low"], found["high"] = self._bounds(selection, confidence, detail)
         rule = np.where(selection.as_drawn, "shape", "cells")
         return found | {"within": rule, "exact": selection.exact}
+
+    def compare(self, other: Release) -> Comparison:
+        """Return a comparison with another release: how much more that one counts, and how surely.
+
+        Parameters
+        ----------
+        other : Release
+            Of another time, for instance. On the same cells everything can be compared; on other
+            ones what is asked as drawn.
+
+        Returns
+        -------
+        Comparison
+            It has `count`, `interval`, `cell_arrays` and `describe`.
+
+        Examples
+        --------
+        >>> import dpregions as dpr
+        >>> grid, regions = dpr.synthetic.grid(), dpr.synthetic.regions(500)
+        >>> may, june = (
+        ...     dpr.release(regions, grid, epsilon=1, max_diameter="2km") for _ in range(2)
+        ... )
+        >>> low, high = may.compare(june).interval(*grid.bounds)
+        """
+        from dpregions.releases.compare import Comparison
+
+        return Comparison(self, other)
 
     def expected_error(
         self, *query: Any, cells: Any = None, within: Within | None = None, crs: Any = None
