@@ -49,8 +49,9 @@ DRIVERS = {
     ".csv": "CSV",
     ".tif": "COG",
     ".tiff": "COG",
+    ".html": "HTML",
 }
-"""The formats by suffix; COG is a Cloud-Optimised GeoTIFF."""
+"""The formats by suffix; COG is a Cloud-Optimised GeoTIFF, HTML the explorer as one file."""
 
 _IN_CELLS = ("COG", "CSV")
 """Formats that hold the faces unless told otherwise: a number for each cell."""
@@ -118,6 +119,7 @@ def export(
     *,
     block: int = 1,
     confidence: float = 0.95,
+    name: str | None = None,
 ) -> What:
     """Write a release, or its synthetic regions, for GIS tools.
 
@@ -133,7 +135,8 @@ def export(
         WGS 84, as RFC 7946 wants), CSV (.csv: the columns, and the bounds of each cell);
         GeoPackage (.gpkg) or FlatGeobuf (.fgb; both need pyogrio, extra `curator`); or
         Cloud-Optimised GeoTIFF (.tif: bands of faces, `count`, `estimate`, `low` and `high`;
-        needs rasterio, extra `raster`).
+        needs rasterio, extra `raster`). Or a map to explore (.html): one file with all counts,
+        which any browser opens, also offline; it takes neither `what` nor `block`.
     what : {"components", "faces", "edges", "vertices", "regions"}, optional
         Faces as polygons, edges as lines, vertices as points, or all three, the components
         (in a GeoPackage a layer each); or the synthetic regions of `Release.to_regions`. By
@@ -144,6 +147,8 @@ def export(
         upper and right border. The count of a block is that of its rectangle.
     confidence : float
         Of the intervals, between 0 and 1.
+    name : str, optional
+        What the map in an HTML file calls the release; by default the file's name.
 
     Returns
     -------
@@ -164,7 +169,13 @@ def export(
     if driver == "GPKG":
         _write_geopackage(release, order, path)
         return order.what
-    content = _cog(release, order) if driver == "COG" else _one_table(release, order, driver)
+    if driver == "HTML":
+        page = release.explore(name or path.stem, confidence=confidence).html
+        content = memoryview(page.encode())
+    elif driver == "COG":
+        content = _cog(release, order)
+    else:
+        content = _one_table(release, order, driver)
     with replacing(path, mode=PUBLIC) as part:
         part.write_bytes(content)
     return order.what
@@ -192,6 +203,11 @@ def _driver(path: Path) -> str:
 
 
 def _wanted(what: What | None, driver: str, block: int) -> What:
+    if driver == "HTML" and (what not in (None, "components") or block != 1):
+        raise InputError(
+            *("an HTML file has all counts, of blocks too: leave ", Argument("what"), " and "),
+            *(Argument("block"), " out"),
+        )
     if what is None:
         return "faces" if driver in _IN_CELLS or block != 1 else "components"
     if what not in get_args(What):

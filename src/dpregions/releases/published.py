@@ -16,6 +16,7 @@ import numpy as np
 from dpregions.choices import Detail, Within, refuse_other
 from dpregions.errors import InputError, PrivacyError, QueryError
 from dpregions.geometry.domain import check_domain
+from dpregions.privacy.law import checked_confidence
 from dpregions.releases import file
 from dpregions.releases.statement import Statement
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from dpregions.geometry.domain import Domain
     from dpregions.geometry.layers import Layer
     from dpregions.mechanisms.base import Outcome
+    from dpregions.page.notebook import Explorer
     from dpregions.releases.compare import Comparison
 
 
@@ -456,6 +458,23 @@ class Release(Statement):
         from dpregions.releases.display import draw_map
 
         return draw_map(self, ax, style)
+
+    def explore(self, name: str = "release", *, confidence: float = 0.95) -> Explorer:
+        """Return a map to explore in a notebook: draw areas, read counts and intervals.
+
+        It needs no server and no network, also in HTML made of the notebook. `Explorer.save`
+        writes it to a file that any browser opens, as `dpregions export` does.
+
+        Parameters
+        ----------
+        name : str
+            What the page calls the release.
+        confidence : float
+            Of the intervals, between 0 and 1.
+        """
+        from dpregions.page.notebook import Explorer
+
+        return Explorer(self, name, checked_confidence(confidence))
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
