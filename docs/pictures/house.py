@@ -24,11 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "dpregions"
 PICTURE = ROOT / "docs" / "images" / "architecture.svg"
 
-<<<<<<< HEAD
 MOST_NAMES = 90
-=======
-MOST_NAMES = 79
->>>>>>> 1155a454664bbc646ae0dd4ae91fd2056785b233
 """The most names that may cross between packages at run time."""
 
 FACE = "dpregions"
