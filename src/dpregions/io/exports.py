@@ -169,9 +169,9 @@ def export(
     if driver == "GPKG":
         _write_geopackage(release, order, path)
         return order.what
+    content: bytes | memoryview
     if driver == "HTML":
-        page = release.explore(name or path.stem, confidence=confidence).html
-        content = memoryview(page.encode())
+        content = release.explore(name or path.stem, confidence=confidence).html.encode()
     elif driver == "COG":
         content = _cog(release, order)
     else:
