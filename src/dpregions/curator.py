@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from dpregions.geometry.domain import Domain
     from dpregions.intake.arrow import RegionStream
 
+_OF_FIXES = ("fixes", "outside_zone", "inside_if_swapped", "users", "below_k")
+"""What is summed over batches of fixes."""
+
 LABEL = "exact, not private, do not publish"
 
 
@@ -150,7 +153,7 @@ class WatchedFixes:
             "points": int((dimensions == 0).sum()),
             "lines": int((dimensions == 1).sum()),
         }
-        return {name: self._met[name] for name in figures.FIX_FIGURES} | made
+        return {name: self._met[name] for name in _OF_FIXES} | made
 
     def in_words(self, regions: geopandas.GeoDataFrame) -> str:
         """Return the figures as sentences."""

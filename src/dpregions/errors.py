@@ -35,6 +35,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from dpregions.installation import install_command
+
 
 class Argument(NamedTuple):
     """An argument named in a message: `k`, with its value `k=3`, with an empty one `k=`."""
@@ -146,9 +148,7 @@ class MissingExtraError(DPRegionsError, ImportError):
     """An optional dependency is not installed; the message names the extra to install."""
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(
-            f"this needs {package}, which is not installed: pip install 'dpregions[{extra}]'"
-        )
+        super().__init__(f"this needs {package}, which is not installed: {install_command(extra)}")
 
 
 class DPRegionsWarning(_Message, UserWarning):

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from dpregions.geometry.outlines import Bound
     from dpregions.intake.arrow import RegionStream
 
-FIX_FIGURES = ("fixes", "outside_zone", "inside_if_swapped", "users", "below_k")
-"""What `fix_figures` tells."""
-
 _OF_ROWS = (
     *("rows", "null", "unreadable", "empty", "not_finite", "outside", "invalid", "not_convex"),
     *("inside_if_swapped", "beyond_degrees"),
@@ -159,7 +156,7 @@ def _not_convex(shapes: NDArray[np.object_]) -> NDArray[np.bool_]:
 
 
 def fix_figures(batch: pd.DataFrame, crs: CRS, k: int) -> dict[str, int]:
-    """Return figures of fixes in degrees, of whole users; see `FIX_FIGURES`."""
+    """Return figures of fixes in degrees, of whole users, to be summed over batches."""
     lon, lat = (batch[name].to_numpy(np.float64, na_value=np.nan) for name in ("lon", "lat"))
     sound = np.isfinite(lon) & np.isfinite(lat)
     here, there = _in_zone(lon, lat, crs), _in_zone(lat, lon, crs)
