@@ -147,8 +147,10 @@ class UnforeseenError(DPRegionsError, RuntimeError):
 class MissingExtraError(DPRegionsError, ImportError):
     """An optional dependency is not installed; the message names the extra to install."""
 
-    def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"this needs {package}, which is not installed: {install_command(extra)}")
+    def __init__(self, package: str, extra: str, what: str = "this") -> None:
+        super().__init__(
+            f"{what} needs {package}, which is not installed: {install_command(extra)}"
+        )
 
 
 class DPRegionsWarning(_Message, UserWarning):
