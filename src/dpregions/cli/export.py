@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dpregions.choices import What
-from dpregions.cli.options import AsJson
+from dpregions.cli.options import AsJson, Group
 from dpregions.errors import InputError
 
 
@@ -43,6 +43,7 @@ def export(
     confidence: Annotated[
         float, typer.Option(help="Of the intervals low to high of faces.")
     ] = 0.95,
+    group: Group = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace OUT where it exists.")
     ] = False,
@@ -64,6 +65,7 @@ def export(
     from dpregions.releases.published import load
 
     loaded = load(release)
+    loaded = loaded if group is None else loaded.group(group)
     exported = exports.export(loaded, out, what, block=block, confidence=confidence)
     facts = {
         "output": str(out),

@@ -20,7 +20,7 @@ import typer
 
 from dpregions.atomic_files import replacing
 from dpregions.choices import Within
-from dpregions.cli.options import AsJson, notes, read_polygons, refuse_output, say
+from dpregions.cli.options import AsJson, Group, notes, read_polygons, refuse_output, say
 from dpregions.errors import InputError, QueryError, QueryNumber
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def query(
         str | None, typer.Option(help="CRS of the query, EPSG:4326 for instance; else the grid's.")
     ] = None,
     confidence: Annotated[float, typer.Option(help="Of the interval low to high.")] = 0.95,
+    group: Group = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the output if it is there.")
     ] = False,
@@ -103,6 +104,7 @@ def query(
                 f"--output {output} is there already: choose another name, or give --overwrite"
             )
     release = load(file)
+    release = release if group is None else release.group(group)
     _say_what_it_is(release)
     if bounds:
         found = _answers(release, (*_rectangle(bounds),), within, crs, confidence)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dpregions.geometry.domain import Domain
     from dpregions.geometry.outlines import Bound
     from dpregions.mechanisms.base import Tally
+    from dpregions.privacy.groups import Groups
 
 T = TypeVar("T", bound="Tally")
 
@@ -28,17 +29,18 @@ def tally_of(
     *,
     user_id: Any = None,
     crs: Any = None,
+    groups: Groups | None = None,
 ) -> T:
     """Return the tally of all regions, one for each user; secret.
 
     Parameters
     ----------
-    regions, grid, bound, user_id, crs
+    regions, grid, bound, user_id, crs, groups
         As `intake.regions.read_outlines` takes them; or a Spark DataFrame.
     tally : callable
-        Makes an empty tally.
+        Makes an empty tally; with groups, one of theirs (`engines.groups`).
     """
-    reading: Any = read_outlines(regions, grid, bound, user_id=user_id, crs=crs)
+    reading: Any = read_outlines(regions, grid, bound, user_id=user_id, crs=crs, groups=groups)
     if reading.frame is None:
         return local.count(reading, tally)
     from dpregions.engines import spark

@@ -55,7 +55,7 @@ def count(reading: Elsewhere, tally: Callable[[], T]) -> T:
     frame, job = reading.frame, Job(replace(reading, frame=None), whole)
     use_own_python(frame.sparkSession)
     check_workers(frame.sparkSession)
-    rows = frame.select(*[frame[f"`{name}`"] for name in (*reading.ids, reading.geometry)])
+    rows = frame.select(*[frame[f"`{name}`"] for name in reading.columns])
     kinds = [*reading.kinds]
     if hasattr(whole, "add_marks"):
         found = _collected(lambda: _counted_marks(rows, job, kinds))

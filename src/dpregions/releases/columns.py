@@ -43,13 +43,17 @@ class Values:
     """The mechanism's own."""
 
 
-def values_of(release: Release) -> Values:
-    """Return a release's values in the file's types."""
+def values_of(release: Release, *, filled: bool = False) -> Values:
+    """Return a release's values in the file's types.
+
+    With `filled`, estimates too that follow from the mechanism's columns.
+    """
     mechanism = chosen(release.method)  # by its name: that is all a file has of it
     outcome, estimate = release.outcome, None
-    if outcome.signed is not None:
-        estimate = outcome.signed.ravel().astype(np.float64)
-        if not (estimate == outcome.signed.ravel()).all():
+    signed = outcome.estimates() if filled else outcome.signed
+    if signed is not None:
+        estimate = signed.ravel().astype(np.float64)
+        if not (estimate == signed.ravel()).all():
             raise InputError(f"an estimate beyond {_EXACT:,} cannot be saved exactly")
     columns = _conformed(outcome.columns(), mechanism.layout(covert=release.covert))
     return Values(outcome.counts.ravel(), estimate, outcome.options(), columns)

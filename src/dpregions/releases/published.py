@@ -8,6 +8,7 @@ mechanism published. It holds nothing exact, and neither type converts into the 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -17,9 +18,11 @@ from dpregions.choices import Within, refuse_other
 from dpregions.crs import unit_label
 from dpregions.errors import InputError, PrivacyError, QueryError
 from dpregions.geometry.domain import check_domain
+from dpregions.privacy.budget import Budget
 from dpregions.privacy.noise import scale_for
 from dpregions.releases import file
-from dpregions.releases.statement import NOT_RECORDED, Statement
+from dpregions.releases.groups import GroupsOutcome
+from dpregions.releases.statement import NOT_RECORDED, Statement, state_group
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +70,18 @@ class Release(Statement):
 
     def stated(self) -> dict[str, Any]:
         """Return every public parameter as JSON's values: the statement of the release's file."""
-        return {**super().stated(), "mechanism": self.outcome.options()}
+        if self.groups is None or not isinstance(self.outcome, GroupsOutcome):
+            return {**super().stated(), "mechanism": self.outcome.options()}
+        each = [
+            state_group(self.group(label), part.signed is not None, part.options())
+            for label, part in zip(self.groups.labels, self.outcome.parts, strict=True)
+        ]
+        return {**super().stated(), "mechanism": {"groups": each}}
+
+    @property
+    def is_of_groups(self) -> bool:
+        """Whether it is of several groups together, each of which has a release of its own."""
+        return isinstance(self.outcome, GroupsOutcome)
 
     @cached_property
     def asked(self) -> Outcome:
@@ -87,9 +101,41 @@ class Release(Statement):
             the release, only what lies inside is counted, with a warning.
         """
         check_domain(grid)
+        if isinstance(self.outcome, GroupsOutcome):
+            return replace(self, grid=grid, outcome=self.outcome.on(grid))
         made = replace(self, grid=grid, base=None if grid == self.rows else self.rows)
         made.asked  # noqa: B018  refuses what cannot be asked
         return made
+
+    def group(self, label: Any) -> Release:
+        """Return the release of one group, of a release that was made by groups.
+
+        Parameters
+        ----------
+        label : str or int
+            One of ``release.groups.labels``.
+
+        Returns
+        -------
+        Release
+            Its regions alone: ask it, export it or save it as any other. Nothing more is published.
+        """
+        if self.groups is None or not isinstance(self.outcome, GroupsOutcome):
+            made = "is of one group" if self.groups is not None else "was not made by groups"
+            raise QueryError(
+                f"this release {made}: make one by release(..., by=, groups=)", argument="group"
+            )
+        one = self.groups.alone(label)
+        part = self.outcome.parts[one.labels.index(one.only or "")]
+        spent = sum((share.epsilon for _, share in part.spending), Fraction(0))
+        return replace(
+            self,
+            groups=one,
+            outcome=part,
+            base=None if part.grid == self.grid else part.grid,
+            budget=Budget(spent),
+            spending=part.spending,
+        )
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -410,12 +456,9 @@ class Release(Statement):
         if not self.private:
             promise = f"NOT PRIVATE ({self.noise}): do not publish. It imitates: {promise}"
         measured = "" if self.base is None else f", measured on {self.base!r}"
+        listed = "" if self.groups is None else f", the list of groups by {self.groups.by!r}"
         aim = f"; the budget is laid out for {self.laid_out_for}" if self.laid_out_for else ""
         longer = {"shrink": "shrunk to it", "drop": "left out"}[self.oversize]
-        spent = "; ".join(
-            f"{what} with epsilon {part}, noise of scale {scale_for(part, self.sensitivity):g}"
-            for what, part in self.spending
-        )
         return "\n".join(
             [
                 f"dpregions release, method {self.method!r}, software version {self.version}.",
@@ -424,15 +467,45 @@ class Release(Statement):
                 f"{unit_label(self.grid.crs)} (longer ones {longer})"
                 f"{self.grid.enforced_in_words}; so neighbouring data move "
                 f"what each measurement counts by at most {self.sensitivity} (L1).",
-                f"Measured: {spent}. Every count of each got noise, empty ones too; {self.noise}.",
+                *self._groups_words(),
+                f"Measured: {self._spent_words()}. Every count of each got noise, empty ones too; "
+                f"{self.noise}.",
                 f"Public, chosen without looking at the data: {self.grid!r}, "
-                f"{self.grid.cells_in_words}{measured}, max_diameter, epsilon{aim}.",
+                f"{self.grid.cells_in_words}{measured}, max_diameter, epsilon{listed}{aim}.",
                 f"Exact: {self._exact_words()}.",
                 f"Ledger: {self.ledger_entry or NOT_RECORDED}.",
                 "Not promised: that two releases of the same data cost one epsilon. Their epsilons "
                 "add up.",
             ]
         )
+
+    def _spent_words(self) -> str:
+        """Return what was measured, and with which noise."""
+        if isinstance(self.outcome, GroupsOutcome):
+            return "each group by itself, as its own statement says (Release.group)"
+        return "; ".join(
+            f"{what} with epsilon {part}, noise of scale {scale_for(part, self.sensitivity):g}"
+            for what, part in self.spending
+        )
+
+    def _groups_words(self) -> list[str]:
+        """Return a line about groups, where there are any."""
+        if self.groups is None:
+            return []
+        n, rule = len(self.groups.labels), f"One {self.unit} counts in one group at most"
+        if self.groups.only is not None:
+            return [
+                f"Group: {self.groups.only}, one of {n} by {self.groups.by!r}. {rule}. All of them "
+                f"were released together; their statement says what they cost together."
+            ]
+        spent = [share for _, share in self.spending]
+        cost = f"together they cost epsilon {self.budget}, as each of them does"
+        if len(spent) > 1:
+            cost = f"their costs add up to epsilon {self.budget}, as this method declares no less"
+        return [
+            f"Groups: {n} by {self.groups.by!r}: {self.groups.in_words()}. {rule}, rows of others "
+            f"in none; {cost}."
+        ]
 
     def _exact_words(self) -> str:
         """Return what a count is, to the last unit."""

@@ -95,7 +95,9 @@ def stream(
 ) -> RegionStream:
     """Return records as a stream; where reading fails in a known way, their file is damaged."""
     batches = record_batches(in_our_words(records, kinds, damaged(path)), ids, request, total)
-    return request.stream(batches, record_schema(ids), ids, "geometry", crs)
+    made = request.stream(batches, record_schema(ids), ids, "geometry", crs)
+    made.spells_values = True
+    return made
 
 
 def record_batches(
