@@ -6,6 +6,7 @@ below 1e-9 and still tells a wrong scale from a right one.
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -53,6 +54,25 @@ def test_a_budget_below_zero_is_refused_in_our_words_whatever_its_length(digits)
     for epsilon in (-(10**digits), Fraction(-1, 10**digits), Fraction(1 - 10**digits, 10**digits)):
         with pytest.raises(PrivacyError, match="greater than 0, got -"):
             Budget(epsilon)
+
+
+def test_what_a_guess_may_become_follows_from_the_odds():
+    assert Budget(1).posterior() == pytest.approx(math.e / (1 + math.e))
+    assert Budget(math.log(9)).posterior(0.1) == pytest.approx(0.5)
+    assert Budget(1e9).posterior(1e-9) == 1
+    assert Budget(1).posterior(0) == 0 and Budget(1).posterior(1) == 1
+
+
+@given(st.floats(1e-3, 5), st.floats(1e-6, 1 - 1e-6))
+def test_the_odds_of_a_guess_grow_by_exp_epsilon(epsilon, prior):
+    later = Budget(epsilon).posterior(prior)
+    assert later / (1 - later) == pytest.approx(math.exp(epsilon) * prior / (1 - prior), rel=1e-6)
+
+
+@pytest.mark.parametrize("prior", [-0.1, 1.1, math.nan, "half", True, None])
+def test_a_prior_that_is_no_probability_is_refused(prior):
+    with pytest.raises(PrivacyError, match=r"prior=.* is no probability: give a number from 0"):
+        Budget(1).posterior(prior)
 
 
 def test_a_budget_cannot_be_changed():

@@ -59,7 +59,7 @@ def test_a_release_is_debited_and_says_so(ledger, method):
 class WatchedNoise:
     """Notes at every draw what the ledger says is spent."""
 
-    private, label = SystemNoise.private, SystemNoise.label
+    private, label, software = SystemNoise.private, SystemNoise.label, ()
 
     def __init__(self, ledger, seen):
         self.ledger, self.seen = ledger, seen

@@ -367,7 +367,7 @@ def test_cells_that_no_file_keeps_are_refused_before_any_work(made, tmp_path):
         refuse_unwritable(cells, limit=length)
     made("voronoi").save(tmp_path / "a.parquet")
     said = len(pq.read_metadata(tmp_path / "a.parquet").metadata[STATEMENT.encode()])
-    refuse_unwritable(cells, limit=said + (1 << 16))
+    refuse_unwritable(cells, limit=said + (1 << 17))
 
 
 def test_a_release_asked_on_cells_that_no_file_keeps_is_not_saved(made, tmp_path):

@@ -94,6 +94,17 @@ STATEMENTS = {
     "degrees": nested("grid", "crs", value={"type": "GeographicCRS"}),
     "a ledger entry": change(ledger_entry=None),
     "a ledger entry of colours": change(ledger_entry="\x1b[31mred"),
+    "a digest of capitals": change(ledger_digest="A" * 64),
+    "a digest cut short": change(policy="a" * 63),
+    "no digest": change(policy=None),
+    "software in a dict": change(noise_software={"OpenDP": "0.16.0"}),
+    "software without a version": change(noise_software=[["OpenDP"]]),
+    "software by number": change(noise_software=[["OpenDP", 16]]),
+    "software twice": change(noise_software=[["OpenDP", "1"], ["OpenDP", "2"]]),
+    "an answer that rings": change(sign_off=[["grid", "\a"]]),
+    "an answer of many words": change(sign_off=[["grid", "very " * 100]]),
+    "answers without end": change(sign_off=[[str(i), "yes"] for i in range(1000)]),
+    "an owner of colours": change(declared=[["owner", "\x1b[31mred"]]),
     "a version of two lines": change(software_version="0.1\nPrivacy: perfect"),
     "a noise of many words": change(noise="very " * 1000),
     "spending that rings": nested("spending", 0, "what", value="\a"),
@@ -249,8 +260,8 @@ def test_shares_out_of_proportion_to_the_strategy_are_refused():
 
 
 def test_a_newer_format_asks_for_an_upgrade(good, tmp_path):
-    bad = forged(good[1], tmp_path / "bad", fields=change(format_version=5, surprise=1))
-    with pytest.raises(ReleaseFileError, match=r"format version 5.*upgrade dpregions"):
+    bad = forged(good[1], tmp_path / "bad", fields=change(format_version=6, surprise=1))
+    with pytest.raises(ReleaseFileError, match=r"format version 6.*upgrade dpregions"):
         dpr.load(bad)
 
 
@@ -265,3 +276,35 @@ def test_an_altered_statement_is_refused_by_the_seal(good, tmp_path):
     (tmp_path / "bad").write_bytes(whole.replace(b'"unit":"record"', b'"unit":"person"'))
     with pytest.raises(ReleaseFileError, match="seal"):
         dpr.load(tmp_path / "bad")
+
+
+def test_what_was_recorded_of_how_it_was_made_comes_back(good, tmp_path):
+    release, _ = good
+    recorded = {
+        "software": (("OpenDP", "0.16.0"), ("Python", "3.11.7")),
+        "ledger_entry": "862e1821547b2910/taxis/2",
+        "ledger_digest": "0" * 64,
+        "declared": (("source", "the operator's rides"), ("owner", "Ådalen 🚕")),
+        "policy": "f" * 64,
+        "sign_off": tuple((f"question {i}", "🚕" * 300) for i in range(12)),
+    }
+    full = dataclasses.replace(release, **recorded)
+    full.save(tmp_path / "full.parquet")
+    again = dpr.load(tmp_path / "full.parquet")
+    assert {name: getattr(again, name) for name in recorded} == recorded
+    words = again.describe()
+    assert "Noise drawn by: OpenDP 0.16.0, Python 3.11.7." in words
+    assert f"Ledger: 862e1821547b2910/taxis/2, with the digest {'0' * 64}." in words
+    assert "Account of: source: the operator's rides; owner: Ådalen" in words
+    assert f"with SHA-256 {'f' * 64}." in words and "Signed off: question 0: " in words
+
+
+def test_a_release_says_what_drew_its_noise():
+    import platform
+    from importlib.metadata import version
+
+    release = made(private=True)
+    assert dict(release.software) == {
+        "OpenDP": version("opendp"),
+        "Python": platform.python_version(),
+    }

@@ -29,6 +29,7 @@ class Untouched:
 
     private = False
     label = "none"
+    software = ()
 
     def add(self, values, *, epsilon, sensitivity):
         raise AssertionError("noise was drawn")
@@ -42,6 +43,7 @@ class NoNoise:
 
     private = False
     label = "no noise"
+    software = ()
 
     def __init__(self):
         self.calls = []
@@ -59,6 +61,7 @@ class Scripted:
 
     private = False
     label = "scripted"
+    software = ()
 
     def __init__(self, seed: int, total: int) -> None:
         self._rng, self._total = np.random.default_rng(seed), total

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from dpregions.crs import unit_label
-from dpregions.errors import Argument, DPRegionsWarning, InputError, InputTypeError, QueryError
+from dpregions.errors import (
+    Argument,
+    DPRegionsWarning,
+    InputError,
+    InputTypeError,
+    QueryError,
+    QueryNumber,
+)
 from dpregions.geometry.bases import Base
 from dpregions.geometry.cells import Selection, select
 from dpregions.geometry.doubled import Edges, SignedTable, SpanCounts
@@ -179,6 +186,47 @@ class CountedGrid:
             warnings.simplefilter("ignore", DPRegionsWarning)
             selection = select(self._whole, query, crs)
         return selection.wrap(selection.exact, "exact")
+
+    def enclosing(self, *query: Any, crs: Any = None) -> tuple[Any, Any, Any, Any]:
+        """Return the smallest rectangle of whole cells around a query, as its bounds.
+
+        A rectangle in degrees is none on the grid: its cells may form a staircase, which counts
+        some regions twice. ``release.count(*grid.enclosing(...))`` asks about a rectangle, exactly.
+
+        Parameters
+        ----------
+        *query
+            What `Release.count` takes: four bounds, numbers or arrays, or geometries.
+        crs : optional
+            The CRS of numbers or geometries that carry none; the grid's by default. Corners are
+            reprojected; sides are straight in the grid's CRS.
+
+        Returns
+        -------
+        tuple
+            ``(xmin, ymin, xmax, ymax)`` in the grid's CRS, each in the form of the query. What
+            reaches beyond the area is cut there; what lies wholly outside is not moved.
+
+        Examples
+        --------
+        >>> from dpregions import Grid
+        >>> Grid(0, 0, 1, n_rows=4, n_cols=5).enclosing(0.5, 1, 2.1, 3)
+        (0.0, 1.0, 3.0, 3.0)
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DPRegionsWarning)
+            selection = select(self._whole, query, crs, within="shape")
+        bounds = np.asarray(selection.bounds)
+        if (empty := np.flatnonzero(np.isnan(bounds).any(axis=0))).size:
+            raise QueryError(QueryNumber(empty[0]), " is empty: no cells enclose it")
+        found = self._whole.cell_ranges(*bounds)
+        inside = (found[0] <= found[1]) & (found[2] <= found[3])
+        bounds[:, inside] = self._whole.cell_bounds(*found[:, inside])
+        xmin, ymin, xmax, ymax = (
+            selection.wrap(side, name)
+            for side, name in zip(bounds, ("xmin", "ymin", "xmax", "ymax"), strict=True)
+        )
+        return xmin, ymin, xmax, ymax
 
     def to_geodataframe(self, kind: Kind = "faces") -> geopandas.GeoDataFrame:
         """Return the faces, inner edges or inner vertices as geometries.

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from numbers import Real
 from typing import ClassVar, TypeAlias
 
 from dpregions.choices import Neighbours, Unit, refuse_other
@@ -27,6 +28,9 @@ exp(20) is 485 million: the odds of a guess about one person may grow that many 
 out of a whole population to even. Noise changes a count that gets all of it once in 240 million
 times.
 """
+
+_LARGEST_EXPONENT = 700.0
+"""exp(-700) is the smallest there is in floating point, about; a guess is then certain anyway."""
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -81,6 +85,31 @@ class Budget:
             )
         parts = [positive(weight, "weights") for weight in weights]
         return tuple(Budget(self.epsilon * part / sum(parts)) for part in parts)
+
+    def posterior(self, prior: float = 0.5) -> float:
+        """Return how sure anybody may become of a guess about one unit, at most.
+
+        Epsilon in the words of a board: whoever was this sure beforehand that a user is in the
+        data (or that the user's data are this and not that) is at most so sure after seeing
+        everything that was published. The odds grow by exp(epsilon) at most.
+
+        Parameters
+        ----------
+        prior : float
+            How sure somebody is beforehand, between 0 and 1: 0.5 is fifty-fifty.
+
+        Examples
+        --------
+        >>> f"{Budget(1).posterior():.3f}, {Budget(1).posterior(0.01):.3f}"
+        '0.731, 0.027'
+        """
+        if isinstance(prior, bool) or not isinstance(prior, Real) or not 0 <= prior <= 1:
+            raise PrivacyError(
+                Argument("prior", repr(prior)),
+                " is no probability: give a number from 0 to 1, such as 0.5",
+            )
+        sure = float(prior)
+        return sure / (sure + (1 - sure) * math.exp(-min(float(self), _LARGEST_EXPONENT)))
 
     @staticmethod
     def warn_large(budgets: Iterable[Budget], stacklevel: int) -> None:

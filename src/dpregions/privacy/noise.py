@@ -80,6 +80,10 @@ class NoiseSource(Protocol):
     def label(self) -> str:
         """What a release says about its noise."""
 
+    @property
+    def software(self) -> tuple[tuple[str, str], ...]:
+        """What draws the noise beside this software: names and versions, for the record."""
+
     def add(self, values: Ints, *, epsilon: BudgetLike, sensitivity: int) -> Ints:
         """Return the values with independent integer Laplace noise on every one of them."""
 
@@ -105,6 +109,14 @@ class SystemNoise:
         import opendp.metrics
         import opendp.mod  # noqa: F401
 
+    @property
+    def software(self) -> tuple[tuple[str, str], ...]:
+        """OpenDP and Python, with their versions."""
+        from importlib.metadata import version
+        from platform import python_version
+
+        return ("OpenDP", version("opendp")), ("Python", python_version())
+
     def add(self, values: Ints, *, epsilon: BudgetLike, sensitivity: int) -> Ints:
         """Return the values with independent integer Laplace noise on every one of them."""
         return add_integer_laplace(values, epsilon=epsilon, sensitivity=sensitivity)
@@ -122,7 +134,7 @@ class MeteredNoise:
         self, noise: NoiseSource, budget: Budget, debit: Callable[[], str] | None = None
     ) -> None:
         self.entry: str | None = None
-        self.private, self.label = noise.private, noise.label
+        self.private, self.label, self.software = noise.private, noise.label, noise.software
         self._noise, self._left, self._debit = noise, budget.epsilon, debit
 
     def add(self, values: Ints, *, epsilon: BudgetLike, sensitivity: int) -> Ints:

@@ -30,6 +30,7 @@ class StudyNoise:
 
     private: ClassVar[bool] = False
     label: ClassVar[str] = "study noise, seeded: not private"
+    software: ClassVar[tuple[tuple[str, str], ...]] = (("numpy", np.__version__),)
 
     def __init__(self, seed: int) -> None:
         self.seed = seed

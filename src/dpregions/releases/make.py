@@ -19,7 +19,7 @@ import numpy as np
 
 from dpregions.crs import unit_label
 from dpregions.engines.choice import tally_of
-from dpregions.engines.groups import grouped_tally
+from dpregions.engines.groups import GroupedTally, grouped_tally
 from dpregions.errors import (
     Argument,
     InputError,
@@ -181,6 +181,8 @@ def release_tally(
     ledger, dataset : optional
         As in `release`.
     """
+    if terms.grouping is not None and not isinstance(tally, GroupedTally):
+        raise InputTypeError("a release by groups takes a tally of groups: see engines.groups")
     return _paid(lambda: tally, terms, unit, ledger, dataset)
 
 
@@ -359,6 +361,7 @@ def _published(noise: NoiseSource, tally: Any, unit: Unit, terms: Terms) -> Rele
         oversize=terms.oversize,
         private=noise.private,
         noise=noise.label,
+        software=noise.software,
         spending=outcome.spending,
         covert=terms.covert,
         laid_out_for=getattr(prepared, "laid_out_for", ""),

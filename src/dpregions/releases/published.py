@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from dpregions.choices import Within, refuse_other
-from dpregions.crs import unit_label
 from dpregions.errors import InputError, PrivacyError, QueryError
 from dpregions.geometry.domain import check_domain
 from dpregions.privacy.budget import Budget
-from dpregions.privacy.noise import scale_for
 from dpregions.releases import file
 from dpregions.releases.groups import GroupsOutcome
-from dpregions.releases.statement import NOT_RECORDED, Statement, state_group
+from dpregions.releases.statement import Statement, state_group
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -450,70 +448,9 @@ class Release(Statement):
 
     def describe(self) -> str:
         """Return the privacy statement in plain words."""
-        promise = (
-            f"epsilon = {self.budget}, pure differential privacy. " + self.privacy_unit.describe()
-        )
-        if not self.private:
-            promise = f"NOT PRIVATE ({self.noise}): do not publish. It imitates: {promise}"
-        measured = "" if self.base is None else f", measured on {self.base!r}"
-        listed = "" if self.groups is None else f", the list of groups by {self.groups.by!r}"
-        aim = f"; the budget is laid out for {self.laid_out_for}" if self.laid_out_for else ""
-        longer = {"shrink": "shrunk to it", "drop": "left out"}[self.oversize]
-        return "\n".join(
-            [
-                f"dpregions release, method {self.method!r}, software version {self.version}.",
-                f"Privacy: {promise}",
-                f"Enforced: one region a {self.unit}, of diameter at most {self.max_diameter!r} "
-                f"{unit_label(self.grid.crs)} (longer ones {longer})"
-                f"{self.grid.enforced_in_words}; so neighbouring data move "
-                f"what each measurement counts by at most {self.sensitivity} (L1).",
-                *self._groups_words(),
-                f"Measured: {self._spent_words()}. Every count of each got noise, empty ones too; "
-                f"{self.noise}.",
-                f"Public, chosen without looking at the data: {self.grid!r}, "
-                f"{self.grid.cells_in_words}{measured}, max_diameter, epsilon{listed}{aim}.",
-                f"Exact: {self._exact_words()}.",
-                f"Ledger: {self.ledger_entry or NOT_RECORDED}.",
-                "Not promised: that two releases of the same data cost one epsilon. Their epsilons "
-                "add up.",
-            ]
-        )
+        from dpregions.releases.in_words import described
 
-    def _spent_words(self) -> str:
-        """Return what was measured, and with which noise."""
-        if isinstance(self.outcome, GroupsOutcome):
-            return "each group by itself, as its own statement says (Release.group)"
-        return "; ".join(
-            f"{what} with epsilon {part}, noise of scale {scale_for(part, self.sensitivity):g}"
-            for what, part in self.spending
-        )
-
-    def _groups_words(self) -> list[str]:
-        """Return a line about groups, where there are any."""
-        if self.groups is None:
-            return []
-        n, rule = len(self.groups.labels), f"One {self.unit} counts in one group at most"
-        if self.groups.only is not None:
-            return [
-                f"Group: {self.groups.only}, one of {n} by {self.groups.by!r}. {rule}. All of them "
-                f"were released together; their statement says what they cost together."
-            ]
-        spent = [share for _, share in self.spending]
-        cost = f"together they cost epsilon {self.budget}, as each of them does"
-        if len(spent) > 1:
-            cost = f"their costs add up to epsilon {self.budget}, as this method declares no less"
-        return [
-            f"Groups: {n} by {self.groups.by!r}: {self.groups.in_words()}. {rule}, rows of others "
-            f"in none; {cost}."
-        ]
-
-    def _exact_words(self) -> str:
-        """Return what a count is, to the last unit."""
-        if self.outcome.answers_shapes:
-            return "a count is how many of the published synthetic regions touch the query as drawn"
-        return (
-            "a count is the Euler sum of the published counts over the cells that a query touches"
-        )
+        return described(self)
 
     def __repr__(self) -> str:
         """Return one line: method, promise, grid."""

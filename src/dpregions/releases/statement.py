@@ -36,19 +36,25 @@ LIMIT = 1 << 24
 SHORTER = "Use fewer cells, or cells with fewer corners, or shorter labels"
 """The remedy for a statement that is too long."""
 
-_OTHER_FIELDS = 1 << 16
+_OTHER_FIELDS = 1 << 17
 """Most characters of all that is neither the domain nor the base: lines, fractions, options."""
 
 _NO_VERSION = 1_000_000
 _LONGEST_LINE = 500
 _DEEPEST_CRS, _LONGEST_CRS_TEXT = 20, 10_000
 _USUAL_CRS = "use one of the usual CRSs, such as EPSG:32632"
+_MOST_WORDS, _LONGEST_WORDS = 12, 300
 _DIGITS = rf"[0-9]{{1,{Budget.MOST_DIGITS}}}"
 _FRACTION = re.compile(rf"{_DIGITS}(/{_DIGITS})?")
 
 
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
 Spending = tuple[tuple[str, Budget], ...]
 """What was measured, and with which share of epsilon."""
+
+Words = tuple[tuple[str, str], ...]
+"""Names, each with what is said under it, in their order."""
 
 
 class OtherFormatError(ReleaseFileError):
@@ -120,6 +126,38 @@ def _entered(entry: str | None) -> str:
 
 def _entry(text: str) -> str | None:
     return None if text == NOT_RECORDED else _line("ledger_entry")(text)
+
+
+def _or_empty(text: str | None) -> str:
+    return text or ""
+
+
+def _digest(name: str) -> Callable[[str], str | None]:
+    """Return a reader of a SHA-256 in hexadecimal digits, or of nothing."""
+
+    def read(text: str) -> str | None:
+        if text and not _DIGEST.fullmatch(text):
+            raise ReleaseFileError(f"its {name} is no SHA-256")
+        return text or None
+
+    return read
+
+
+def _words(name: str) -> Callable[[list[Any]], Words]:
+    """Return a reader of pairs of short lines, under names of which none is there twice."""
+
+    def read(found: list[Any]) -> Words:
+        pairs = all(isinstance(part, list) and [*map(type, part)] == [str, str] for part in found)
+        if not pairs or len(found) > _MOST_WORDS or len({of for of, _ in found}) < len(found):
+            raise ReleaseFileError(f"its {name} is no list of names, each with its words")
+        line = _line(name, _LONGEST_WORDS)
+        return tuple((line(of), line(words)) for of, words in found)
+
+    return read
+
+
+def _listed(words: Words) -> list[list[str]]:
+    return [[of, said] for of, said in words]
 
 
 def _check_fields(found: Any, wanted: dict[str, type], what: str) -> None:
@@ -247,10 +285,20 @@ class Statement:
         The grid that was measured, where it is not the one that is asked.
     version : str
         Of the software.
+    software : tuple
+        What drew the noise, beside this software: names and versions.
     groups : Groups or None
         The disjoint groups of users that it was made by, and which one it is of.
     ledger_entry : str or None
         The debit that paid for it: the ledger's random id, data set, number. None: not recorded.
+    ledger_digest : str or None
+        The debit's link in the ledger's chain, a SHA-256.
+    declared : tuple
+        What the account was declared to be of: its source, period and owner, where they were.
+    policy : str or None
+        The SHA-256 of the site's policy that the release was held to. None: there was none.
+    sign_off : tuple
+        The curator's answers on a sign-off sheet, if one was given.
     """
 
     grid: Domain = field(metadata=_said("grid", dict, _domain, _written))
@@ -272,10 +320,24 @@ class Statement:
     version: str = field(
         default=__version__, metadata=_said("software_version", str, _line("software_version"))
     )
+    software: Words = field(
+        default=(), metadata=_said("noise_software", list, _words("noise_software"), _listed)
+    )
     ledger_entry: str | None = field(
         default=None, metadata=_said("ledger_entry", str, _entry, _entered)
     )
-
+    ledger_digest: str | None = field(
+        default=None, metadata=_said("ledger_digest", str, _digest("ledger_digest"), _or_empty)
+    )
+    declared: Words = field(
+        default=(), metadata=_said("declared", list, _words("declared"), _listed)
+    )
+    policy: str | None = field(
+        default=None, metadata=_said("policy", str, _digest("policy"), _or_empty)
+    )
+    sign_off: Words = field(
+        default=(), metadata=_said("sign_off", list, _words("sign_off"), _listed)
+    )
     groups: Groups | None = field(
         default=None, metadata=_said("groups", dict, _groups, _groups_said)
     )

@@ -284,6 +284,7 @@ class _ImaginedNoise:
 
     private = False
     label = "imagined"
+    software = ()
 
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
