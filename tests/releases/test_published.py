@@ -165,6 +165,8 @@ def test_the_public_function_takes_neither_seed_nor_noise():
         "workload",
         "favour",
         "covert",
+        "by",
+        "groups",
         "crs",
         "ledger",
         "dataset",

@@ -60,8 +60,7 @@ class GroupsOutcome(Outcome):
         if whole != each:
             spending = tuple((f"group {label!r}", each) for label in groups.labels)
         asked = tuple(_asked(part, grid) for part in parts)
-        counts = _sum([part.counts for part in asked])
-        return cls(grid, counts, None, spending, groups, tuple(parts), asked)
+        return cls(grid, *_sums(asked), spending, groups, tuple(parts), asked)
 
     @property
     def answers_shapes(self) -> bool:  # type: ignore[override]
@@ -76,7 +75,8 @@ class GroupsOutcome(Outcome):
     def covert(self) -> Self:
         """Return the same without signed parts."""
         parts = tuple(part.covert() for part in self.parts)
-        return replace(self, parts=parts, asked=tuple(_asked(part, self.grid) for part in parts))
+        asked = tuple(_asked(part, self.grid) for part in parts)
+        return replace(self, signed=None, parts=parts, asked=asked)
 
     @cached_property
     def _estimates(self) -> NDArray[Any]:
@@ -86,7 +86,7 @@ class GroupsOutcome(Outcome):
 
     def estimates(self) -> NDArray[Any] | None:
         """Return the sum of the groups' signed estimates; None in a covert outcome."""
-        return None if self.is_covert else self._estimates
+        return None if self.is_covert else self._estimates if self.signed is None else self.signed
 
     def count(self, selection: Selection) -> NDArray[np.int64]:
         """Return the sum of the groups' counts."""
@@ -143,11 +143,19 @@ class GroupsOutcome(Outcome):
     def on(self, grid: Domain) -> GroupsOutcome:
         """Return what the groups' outcomes say of another domain."""
         asked = tuple(_asked(part, grid) for part in self.parts)
-        return replace(self, grid=grid, counts=_sum([part.counts for part in asked]), asked=asked)
+        counts, signed = _sums(asked)
+        return replace(self, grid=grid, counts=counts, signed=signed, asked=asked)
 
 
 def _asked(part: Outcome, grid: Domain) -> Outcome:
     return part if part.grid == grid else part.on(grid)
+
+
+def _sums(asked: Sequence[Outcome]) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
+    """Return the sum of counts, and that of estimates where all have made them already."""
+    signed = [part.signed for part in asked]
+    known = None if any(one is None for one in signed) else _sum(signed)
+    return _sum([part.counts for part in asked]), known
 
 
 def _sum(arrays: Sequence[Any]) -> Any:
