@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 FIELDS = tuple(field.name for field in fields(Tuning))
 INTERVALS = (
     "clumping",
+    "tree_clumping",
     "place_doubt",
     "mix_doubt",
     "shape_crowd",
@@ -52,7 +53,9 @@ INTERVALS = (
     "shape_doubt",
 )
 """Fields that no answer depends on: their intervals are looked at instead."""
-AT_MOST = {"clumping": 1.0, "shape_clumping": 1.0, "district_share": 1.0}
+AT_MOST = dict.fromkeys(
+    ("clumping", "tree_clumping", "shape_clumping", "crowd_share", "district_share"), 1.0
+)
 """Shares of a whole, which cannot be doubled."""
 PLACEMENTS, INTERVAL_PLACEMENTS = 60, 12
 """Rectangles of each size for errors; the first of them for intervals, which take longer."""

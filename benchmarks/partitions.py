@@ -23,6 +23,7 @@ from dpregions.engines.local import count
 from dpregions.errors import DPRegionsWarning
 from dpregions.geometry.outlines import Outlines
 from dpregions.geometry.partition_counts import PartitionCounts
+from dpregions.intake.regions import read_outlines
 
 SPACING = 1000.0
 
@@ -60,9 +61,7 @@ def counted(partition: Partition, regions: np.ndarray) -> np.ndarray:
 
 def in_threads(partition: Partition, regions: np.ndarray) -> PartitionCounts:
     """Return the tally of regions in batches, on all cores."""
-    parts = np.array_split(regions, max(len(regions) // (1 << 14), 1))
-    batches = iter([lambda part=part: bodies_of(partition, part) for part in parts])
-    return count(batches, partition.counter)
+    return count(read_outlines(regions, partition, None), partition.counter)
 
 
 def cpu(n: int, work: Callable[[], Any]) -> float:

@@ -1,17 +1,19 @@
 """Hypothesis profiles, chosen by HYPOTHESIS_PROFILE: default, ci (repeatable) or thorough.
 
-And what several test files share: a database server, an empty ledger, a release with its file, and
-patches of the world outside or of what no caller can pass through a command.
+And what several test files share: a database server, a Spark, an empty ledger, a release with its
+file, and patches of the world outside or of what no caller can pass through a command.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import shutil
 import socket
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -43,6 +45,24 @@ def postgis() -> Iterator[str]:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("CREATE EXTENSION postgis")
         yield url
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A real Spark of two threads, which tries a task three times and reads 200 rows at once."""
+    pytest.importorskip("pyspark.sql")
+    if shutil.which("java") is None:
+        pytest.skip("there is no Java")
+    from dpregions.intake.sources import spark_files
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
+        made = spark_files.session_at("local[2,3]")
+    made.conf.set("spark.sql.shuffle.partitions", "3")
+    made.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "200")
+    made.sparkContext.setLogLevel("OFF")
+    yield made
+    made.stop()
 
 
 @pytest.fixture

@@ -85,6 +85,22 @@ def degrees_remedy(crs: CRS | None, bounds: NDArray[np.float64]) -> tuple[Part, 
     return remedy, Argument("crs", "'EPSG:4326'")
 
 
+def degrees_of(bounds: tuple[float, float, float, float], crs: CRS) -> tuple[float, ...] | None:
+    """Return the extent in degrees: west, south, east and north; None where there is no place.
+
+    East is less than west where the antimeridian lies between them.
+    """
+    from pyproj import Transformer
+    from pyproj.exceptions import ProjError
+
+    try:
+        transformer = Transformer.from_crs(crs, 4326, always_xy=True)
+        found = transformer.transform_bounds(*bounds, densify_pts=21)
+    except ProjError:
+        return None
+    return tuple(found) if np.isfinite(found).all() else None
+
+
 FAR = 20.0
 """Degrees beyond the area that a CRS is made for, where it is surely another place."""
 

@@ -14,6 +14,7 @@ argument it is about, None where it is about none.
     │   ├── ReleaseFileError          a file is no whole release
     │   │   └── TooLargeError         a release is more than this machine holds
     │   ├── PrivacyError              epsilon, bound, unit or neighbour relation
+    │   ├── PolicyError               the site's policy refuses the release, or is not understood
     │   └── LedgerError               no such ledger or data set, or not for this release
     │       └── OverBudgetError       more epsilon than the data set has left
     ├── InputTypeError (TypeError)    an argument is of a kind we do not read
@@ -99,6 +100,10 @@ class QueryError(InputError):
 
 class PrivacyError(InputError):
     """A privacy parameter is unusable: epsilon, the bound, the unit, the neighbour relation."""
+
+
+class PolicyError(InputError):
+    """The site's policy refuses this release, or cannot be understood and so refuses all."""
 
 
 class LedgerError(InputError):

@@ -20,7 +20,7 @@ from dpregions.errors import Argument, CRSError, InputError, InputTypeError, Pri
 if TYPE_CHECKING:
     from pyproj import CRS
 
-    from dpregions.geometry.grid import Grid
+    from dpregions.geometry.domain import Domain
 
 METRES = {
     "mm": Fraction(1, 1000),
@@ -164,7 +164,7 @@ def metres_per_unit(crs: CRS) -> Fraction:
     return exact(crs.axis_info[0].unit_conversion_factor)
 
 
-def shown_length(length: float, grid: Grid) -> str:
+def shown_length(length: float, grid: Domain) -> str:
     """Return a length in CRS units as people write it."""
     if grid.crs is None:
         return f"{length:g}"
@@ -172,10 +172,16 @@ def shown_length(length: float, grid: Grid) -> str:
     return f"{metres / 1000:g} km" if metres >= 1000 else f"{metres:g} m"
 
 
-def shown_area(grid: Grid) -> str:
+def shown_area(grid: Domain) -> str:
     """Return an area's width and height as people write them."""
     xmin, ymin, xmax, ymax = grid.bounds
     return f"{shown_length(xmax - xmin, grid)} x {shown_length(ymax - ymin, grid)}"
+
+
+def shown_degrees(extent: tuple[float, ...]) -> str:
+    """Return west, south, east and north as people read them, to some 10 m."""
+    west, south, east, north = (f"{value:.4f}" for value in extent)
+    return f"longitude {west} to {east}, latitude {south} to {north}"
 
 
 def shown_percent(share: float) -> str:

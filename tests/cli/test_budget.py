@@ -1,5 +1,6 @@
 """The commands `budget`: what they write, show and refuse."""
 
+import dataclasses
 import json
 import sqlite3
 from contextlib import closing
@@ -10,6 +11,7 @@ import pytest
 from dpregions.privacy.budget import PrivacyUnit
 from dpregions.privacy.ledger import Ledger
 from support.command_line import run
+from support.old_ledgers import as_before_the_chain
 
 
 @pytest.fixture
@@ -123,3 +125,58 @@ def test_the_help_of_all_has_an_example():
 @pytest.mark.parametrize("command", ["create", "show", "set-total"])
 def test_help_has_an_example(command):
     assert f"Example: dpregions budget {command}" in run("budget", command, "--help").stdout
+
+
+def test_an_account_is_bound_to_what_it_is_declared_to_be(tmp_path):
+    path = tmp_path / "city.ledger"
+    facts = ("--source", "rides of 2026", "--period", "2026", "--owner", "A. Ride")
+    args = ("budget", "create", path, "--epsilon", "1", *facts)
+    made = run(*args, "--dataset", "taxis")
+    assert made.exit_code == 0, made.stderr
+    assert "source: rides of 2026\nperiod: 2026\nowner: A. Ride\n" in made.stdout
+    again = run(*args, "--dataset", "rides")
+    assert again.exit_code == 2 and "declared to be of this source and period" in again.stderr
+    (shown,) = json.loads(run("budget", "show", path, "--json").stdout)["datasets"]
+    assert shown["declared"] == {"source": "rides of 2026", "period": "2026", "owner": "A. Ride"}
+
+
+def test_a_total_above_twenty_needs_to_be_meant(tmp_path):
+    path = tmp_path / "city.ledger"
+    args = ("budget", "create", path, "--dataset", "taxis", "--epsilon", "1e9")
+    refused = run(*args)
+    assert refused.exit_code == 2 and not path.exists()
+    assert "--epsilon 1000000000.0 protects next to nothing: above 20" in refused.stderr
+    assert "gives --allow-epsilon" in refused.stderr
+    assert run(*args, "--allow-epsilon").exit_code == 0
+    raised = run("budget", "set-total", path, "--dataset", "taxis", "--epsilon", "2e9")
+    assert raised.exit_code == 2 and "--allow-epsilon" in raised.stderr
+
+
+def test_a_ledger_and_its_releases_are_verified(path, good, tmp_path):
+    ledger = Ledger(path)
+    paid = ledger.debit("taxis", 1, PrivacyUnit(), "test")
+    file = tmp_path / "june.parquet"
+    named = {"ledger_entry": str(paid), "ledger_digest": paid.digest}
+    dataclasses.replace(good[0], **named).save(file)
+    ledger.mark_saved(paid, file)
+    found = run("budget", "verify", path, file)
+    assert found.exit_code == 0, found.output
+    assert "5 rows and 1 releases tell one story.\nLast digest: " in found.stdout
+    facts = json.loads(run("budget", "verify", path, "--json").stdout)
+    assert facts["problems"] == [] and facts["releases"] == 0 and len(facts["last"]) == 64
+    wrong = run("budget", "verify", path, file, good[1])
+    assert wrong.exit_code == 1 and "no ledger paid for it" in wrong.stdout
+    dataclasses.replace(good[0], **named | {"ledger_digest": "0" * 64}).save(file)
+    wrong = run("budget", "verify", path, file)
+    assert wrong.exit_code == 1
+    assert f"{file}: entry 2 is not the one that paid for it" in wrong.stdout
+
+
+def test_a_ledger_from_before_the_chain_is_migrated(path):
+    as_before_the_chain(Ledger(path))
+    refused = run("budget", "show", path)
+    assert refused.exit_code == 2 and f"'dpregions budget migrate {path}'" in refused.stderr
+    assert json.loads(run("budget", "migrate", path, "--json").stdout)["rows"] == 3
+    assert run("budget", "show", path).exit_code == 0
+    assert "Its chain was made on 20" in run("budget", "verify", path).stdout
+    assert run("budget", "migrate", path).exit_code == 2

@@ -65,7 +65,7 @@ def test_wrong_grids_are_refused_by_the_names_of_options(options, message):
 def test_a_file_that_is_no_grid_is_refused(tmp_path):
     file = tmp_path / "grid.json"
     file.write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match="no such file of JSON text"):
+    with pytest.raises(InputError, match="is not JSON, as it is not text"):
         read_grid(file, None, None, None)
     file.write_text("{}")
     with pytest.raises(DPRegionsError, match="not a grid's JSON"):

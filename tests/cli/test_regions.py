@@ -57,7 +57,7 @@ def test_around_a_place_is_its_utm_zone(fixes, tmp_path):
     assert run(fixes, "-o", out, *place).exit_code == 0
     assert load_regions(out).crs == "EPSG:32632"
     west = ("--k", 20, "--max-diameter", "2km", "--around", "-122.4,37.8")
-    assert run(fixes, "-o", out, *west).exit_code == 0
+    assert run(fixes, "-o", out, *west, "--overwrite").exit_code == 0
     assert load_regions(out).crs == "EPSG:32610"
 
 
@@ -102,10 +102,11 @@ def test_nothing_counted_is_printed_unless_the_report_is_asked_for(fixes, tmp_pa
     out = tmp_path / "regions.parquet"
     quiet = run(fixes, "-o", out, *RECIPE)
     assert not any(number in quiet.output for number in ("300", "301", "skipped"))
-    told = run(fixes, "-o", out, *RECIPE, "--report")
+    told = run(fixes, "-o", out, *RECIPE, "--report", "--overwrite")
     assert "exact, not private, do not publish" in told.stdout
     assert "skipped 1" in told.stdout
-    result = json.loads(run(fixes, "-o", out, *RECIPE, "--report", "--json").stdout)
+    again = (*RECIPE, "--report", "--json", "--overwrite")
+    result = json.loads(run(fixes, "-o", out, *again).stdout)
     assert result["report"]["label"] == "exact, not private, do not publish"
     assert result["report"]["wrong_places"] == 1
 
@@ -118,9 +119,10 @@ def test_exchanged_columns_are_told_in_the_report_alone(fixes, tmp_path):
     assert quiet.exit_code == 0
     assert "may be swapped" not in quiet.output
     assert load_regions(out).empty
-    told = run(fixes, "-o", out, *RECIPE, "--report")
+    told = run(fixes, "-o", out, *RECIPE, "--report", "--overwrite")
     assert "longitude and latitude may be swapped" in told.stdout
-    result = json.loads(run(fixes, "-o", out, *RECIPE, "--report", "--json").stdout)
+    again = (*RECIPE, "--report", "--json", "--overwrite")
+    result = json.loads(run(fixes, "-o", out, *again).stdout)
     assert result["report"]["swapped_axes_suspected"] is True
 
 
@@ -187,7 +189,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_part(fixes, tmp_path, full_di
     out = tmp_path / "out" / "regions.parquet"
     out.parent.mkdir()
     out.write_text("old")
-    result = run(fixes, "-o", out, *RECIPE)
+    result = run(fixes, "-o", out, *RECIPE, "--overwrite")
     assert result.exit_code == 1
     assert result.stderr == "dpregions: failed: No space left on device\n"
     assert out.read_text() == "old"

@@ -18,7 +18,7 @@ import rich.status
 import shapely
 
 import dpregions as dpr
-from dpregions.cli import release as cli_release
+from dpregions.cli import options as cli_options
 from dpregions.errors import LedgerUnavailableError
 from dpregions.extraction.fixes import UNIT_ATTRIBUTE
 from dpregions.io.region_files import save_regions
@@ -46,6 +46,13 @@ def folder(tmp_path, regions, monkeypatch):
     return tmp_path
 
 
+SAID = (
+    "dpregions: area: 10 km x 10 km, 10 x 10 cells of 1000 m, longitude 8.9323 to 9.0677, "
+    "latitude 48.4550 to 48.5450\n"
+)
+"""Before every debit."""
+
+
 def publish(*args, terms=(*TERMS, *AREA), source="regions.parquet", out="city.parquet"):
     return run("release", source, "-o", out, *terms, *args)
 
@@ -59,10 +66,14 @@ def spent():
 
 def test_odd_settings_are_noted_and_the_release_is_made(folder):
     area = ("--around", "9.0,48.5", "--side", "10km", "--cell", "3km")
-    odd = ("--epsilon", "21", "--max-diameter", "17km", "--method", "paper")
+    odd = ("--epsilon", "21", "--max-diameter", "17km", "--method", "paper", "--allow-epsilon")
     done = publish(terms=(*odd, *area))
     assert done.exit_code == 0, done.stderr
-    rounded, epsilon, bound, unrecorded = done.stderr.splitlines()
+    rounded, area, epsilon, bound, unrecorded = done.stderr.splitlines()
+    assert area == (
+        "dpregions: area: 12 km x 12 km, 4 x 4 cells of 3000 m, longitude 8.9187 to 9.0813, "
+        "latitude 48.4460 to 48.5540"
+    )
     assert "the area is 12 km x 12 km with cells of 3 km" in rounded
     assert epsilon.startswith("dpregions: note: epsilon 21.0 protects next to nothing")
     assert bound.startswith(
@@ -75,7 +86,7 @@ def test_odd_settings_are_noted_and_the_release_is_made(folder):
 def test_the_file_is_a_release_and_the_ledger_knows_it(folder):
     done = publish(*PAID)
     assert done.exit_code == 0, done.stderr
-    assert done.stderr == ""
+    assert done.stderr == SAID
     made = dpr.load("city.parquet")
     assert (made.epsilon, made.method, made.max_diameter) == (0.5, "footprint", 2000)
     assert made.grid == dpr.Grid.around(9.0, 48.5, side="10km", cell_size="1km")
@@ -108,7 +119,8 @@ def test_over_budget_is_refused_and_the_file_is_not_made(folder):
 def test_without_a_ledger_one_line_says_that_nothing_keeps_account(folder):
     done = publish()
     assert done.exit_code == 0
-    assert done.stderr == "budget not recorded: give --ledger and --dataset to keep account\n"
+    kept = "budget not recorded: give --ledger and --dataset to keep account\n"
+    assert done.stderr == SAID + kept
     assert dpr.load("city.parquet").ledger_entry is None
 
 
@@ -246,7 +258,7 @@ def test_a_file_of_districts_lays_the_budget_out(folder):
         ),
         ({"terms": TERMS}, "give the public area by --grid"),
         ({"terms": (*TERMS, "--around", "9,48.5")}, "needs --side and --cell"),
-        ({"terms": (*TERMS, "--grid", "missing.json")}, "there is no such file of JSON text"),
+        ({"terms": (*TERMS, "--grid", "missing.json")}, "missing.json: there is no such file"),
         ({"source": "missing.parquet"}, "missing.parquet: there is no such file"),
         ({"source": "city.ledger"}, "its name does not tell its format"),
         ({"source": "text.parquet"}, "text.parquet"),
@@ -313,7 +325,7 @@ def test_an_output_is_replaced_only_when_told_to(folder):
 def test_a_folder_that_cannot_be_written_is_refused_before_the_debit(folder, monkeypatch):
     # Permissions do not stop root, and CI may be root.
     denied = mock.Mock(side_effect=PermissionError(errno.EACCES, "Permission denied"))
-    monkeypatch.setattr(cli_release, "try_out", denied)
+    monkeypatch.setattr(cli_options, "try_out", denied)
     ended = publish(*PAID)
     assert ended.exit_code == 2
     assert "--output city.parquet cannot be written: Permission denied" in ended.stderr
@@ -444,8 +456,8 @@ def test_a_release_that_the_ledger_cannot_mark_is_saved_with_a_note(folder, held
     held_ledger("mark_released")
     done = publish(*PAID)
     assert done.exit_code == 0
-    assert done.stderr.startswith("dpregions: note: the release is made and paid for")
-    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith(SAID + "dpregions: note: the release is made and paid for")
+    assert len(done.stderr.splitlines()) == 2
 
 
 def test_help_has_an_example():

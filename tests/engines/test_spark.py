@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 
@@ -14,7 +13,7 @@ import shapely
 
 import dpregions as dpr
 from dpregions import EulerHistogram, Grid, Partition
-from dpregions.engines import local, spark
+from dpregions.engines import local
 from dpregions.engines.choice import tally_of
 from dpregions.engines.groups import grouped_tally
 from dpregions.errors import CRSError, InputError, InputTypeError, SourceError
@@ -26,25 +25,11 @@ from dpregions.privacy.groups import Groups
 from dpregions.privacy.ledger import Ledger
 from support.command_line import run
 
-pyspark_sql = pytest.importorskip("pyspark.sql")
-if shutil.which("java") is None:
-    pytest.skip("there is no Java", allow_module_level=True)
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet:FutureWarning")
 
 GRID = Grid(0, 0, 1, 8, 9)
 CELLS = Partition.voronoi(np.random.default_rng(4).uniform(0, 8, (12, 2)), shapely.box(0, 0, 8, 8))
 N = 1_500
-
-
-@pytest.fixture(scope="module")
-def session():
-    """Return a Spark of two threads, which tries a task three times."""
-    made = spark_files.session_at("local[2,3]")
-    made.conf.set("spark.sql.shuffle.partitions", "3")
-    made.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "200")
-    made.sparkContext.setLogLevel("OFF")
-    yield made
-    made.stop()
 
 
 def city(ids: str = "text") -> pa.Table:
@@ -65,12 +50,12 @@ def city(ids: str = "text") -> pa.Table:
 
 
 @pytest.fixture(scope="module")
-def frames(session):
+def frames(spark):
     """Return the city as Spark has it, by its ids: in skewed parts, users across all of them."""
     made = {}
     for ids in ("text", "numbers"):
         table = city(ids)
-        most, rest = (session.createDataFrame(part) for part in (table[:1400], table[1400:]))
+        most, rest = (spark.createDataFrame(part) for part in (table[:1400], table[1400:]))
         made[ids] = most.coalesce(1).union(rest.repartition(4)).cache()
     return made
 
@@ -125,14 +110,12 @@ def test_a_task_that_fails_at_first_counts_once(frames):
     assert found == wanted
 
 
-def test_two_columns_are_one_id(session):
+def test_two_columns_are_one_id(spark):
     table = city("numbers").append_column("trajectory", pa.array(np.arange(N) % 2))
-    frame = session.createDataFrame(table)
-    options = {"epsilon": 50, "max_diameter": 2, "unit": "trajectory"}
-    with pytest.warns(dpr.errors.SettingWarning):
-        made = dpr.release(frame, GRID, **options)
-    with pytest.warns(dpr.errors.SettingWarning):
-        here = dpr.release(table, GRID, **options)
+    frame = spark.createDataFrame(table)
+    options = {"epsilon": 20, "max_diameter": 2, "unit": "trajectory"}
+    made = dpr.release(frame, GRID, **options)
+    here = dpr.release(table, GRID, **options)
     assert made.unit == "trajectory"
     assert abs(made.count(0, 0, 9, 8) - here.count(0, 0, 9, 8)) < 20
 
@@ -186,12 +169,6 @@ class TestRefused:
         assert "Canary" not in str(error) + repr(vars(error))
         assert error.__cause__ is None and error.__context__ is None
 
-    def test_workers_with_other_versions(self, frames, tmp_path, monkeypatch):
-        monkeypatch.setattr(spark, "_versions_here", lambda: ["Python 2.7", "dpregions 9"])
-        monkeypatch.setattr(spark, "_LOOKED_AT_ALREADY", set())
-        words = r"workers have Python 3.*, but this process has Python 2.7, dpregions 9: install"
-        self.refused(frames["text"], tmp_path, words)
-
 
 class Lasting:
     """A session that a command does not stop, as others use it too."""
@@ -213,13 +190,13 @@ class Kept(spark_files.SparkRegions):
         pass
 
 
-def test_the_command_releases_a_file_on_spark(session, tmp_path, monkeypatch):
+def test_the_command_releases_a_file_on_spark(spark, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(spark_files, "session_at", lambda master: Lasting(session))
+    monkeypatch.setattr(spark_files, "session_at", lambda master: Lasting(spark))
     monkeypatch.setattr(spark_files, "SparkRegions", Kept)
     city = dpr.synthetic.regions(400)
     city.to_parquet("homes.parquet")
-    terms = ["--epsilon", 50, "--max-diameter", "2km", "--engine", "spark", "--master", "local[2]"]
+    terms = ["--epsilon", 20, "--max-diameter", "2km", "--engine", "spark", "--master", "local[2]"]
     area = ["--around", "9.0,48.5", "--side", "20km", "--cell", "1km"]
     done = run("release", "homes.parquet", "-o", "made.parquet", *terms, *area)
     assert done.exit_code == 0, done.output

@@ -31,6 +31,18 @@ def test_parts_added_in_any_order_are_the_whole_histogram():
     np.testing.assert_array_equal(last.histogram(), whole)
 
 
+@pytest.mark.parametrize("n", [682, 683, 1_400])
+def test_many_bodies_at_once_count_as_one_by_one(n):
+    """Ends of spans are noted before they are added, 4,096 at once; a body has six of them here."""
+    shapes = [BOXES[0]] * n
+    at_once, each = SpanCounts(*GRID.shape), SpanCounts(*GRID.shape)
+    at_once.add(outlines(shapes))
+    for shape in shapes:
+        each.add(outlines([shape]))
+    np.testing.assert_array_equal(at_once.histogram(), each.histogram())
+    assert at_once.histogram()[2, 2] == n
+
+
 def test_a_histogram_can_be_taken_before_more_is_added():
     counts = SpanCounts(*GRID.shape)
     counts.add(outlines(BOXES[:1]))

@@ -323,7 +323,7 @@ def test_no_regions_are_an_empty_layer_of_polygons(tmp_path, suffix):
     nobody = geopandas.GeoDataFrame({"user_id": [1]}, geometry=[None], crs=UTM.crs)
     path = tmp_path / f"out{suffix}"
     with pytest.warns(SettingWarning):  # no noise at all, so that nobody is counted
-        empty = dpr.release(nobody, UTM, epsilon=10**9, max_diameter=2000)
+        empty = dpr.release(nobody, UTM, epsilon=10**9, max_diameter=2000, allow_epsilon=True)
     export(empty, path, "regions")
     assert len(read(path)) == 0
 

@@ -16,7 +16,7 @@ RUNNER = """
 import os, signal, sys, time, warnings
 import numpy as np, shapely
 import dpregions as dpr
-from dpregions.privacy import ledger
+from dpregions.privacy import ledger, ledger_file
 from dpregions import atomic_files as whole_files
 from dpregions.privacy.noise import SystemNoise
 
@@ -32,6 +32,7 @@ def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 
 MOMENTS = {
+    "before the link": (ledger_file, "next_link"),
     "before the commit": (ledger, "_id"),
     "before the noise": (SystemNoise, "add"),
     "before the release": (ledger.Ledger, "mark_released"),
@@ -86,16 +87,18 @@ def tries(tmp_path_factory):
 
 
 def check_file(file, ledger):
-    """A file that is there is whole, and the ledger holds the debit that it names."""
+    """A file that is there is whole, and it and the ledger tell one story."""
+    claims = {}
     if file.exists():
-        entry = dpr.load(file).ledger_entry
-        assert int(entry.split("/")[-1]) in [e.number for e in ledger.account("town").entries]
+        claims = {file.name: dpr.load(file)}
+    assert ledger.verify(claims).problems == ()
     return file.exists()
 
 
 @pytest.mark.parametrize(
     ("moment", "spends", "state", "leaves_a_file"),
     [
+        ("before the link", False, None, False),
         ("before the commit", False, None, False),
         ("before the noise", True, "interrupted or running: the budget is spent", False),
         ("before the release", True, "interrupted or running: the budget is spent", False),

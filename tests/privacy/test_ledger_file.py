@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpregions.errors import DPRegionsError, LedgerError, LedgerUnavailableError
-from dpregions.privacy import ledger_file
+from dpregions.privacy import chain, ledger_file
 from dpregions.privacy.budget import PrivacyUnit
 from dpregions.privacy.ledger import Ledger
+from support.full_disks import file_size_limit
 
 USERS = PrivacyUnit()
 
@@ -48,10 +49,11 @@ def test_a_ledger_that_somebody_switched_to_write_ahead_logging_is_switched_back
 
 # Rows like those that are there, of a table's columns without the number: taken from the last row.
 ROWS = {
-    "ledger": "id, created",
-    "dataset": "name, unit, neighbours, created",
+    "ledger": "id, created, migrated",
+    "dataset": "name, unit, neighbours, source, period, owner, created",
     "entry": "dataset, kind, epsilon, what, time",
     "event": "entry, kind, file, sha256, time",
+    "link": "of, row, digest",
 }
 CHANGES = [
     "UPDATE{} {table} SET rowid = rowid",
@@ -119,7 +121,8 @@ def test_a_name_that_is_taken_cannot_be_replaced_under_the_next_number(used, als
     only_grows(
         used,
         f"INSERT{also} INTO dataset (number, {columns}) "
-        f"SELECT 3, name, 'record', neighbours, created FROM dataset WHERE name = 'town'",
+        f"SELECT 3, name, 'record', neighbours, '', '', '', created "
+        f"FROM dataset WHERE name = 'town'",
     )
 
 
@@ -142,6 +145,18 @@ def without_triggers(ledger, *statements):
             db.execute(f"DROP TRIGGER {name}")
         for statement in (*statements, *(sql for _, sql in made)):
             db.execute(statement)
+        db.commit()
+
+
+def made_anew(ledger):
+    """Write all links again, as whoever means to can: nothing within the file tells."""
+    with closing(sqlite3.connect(ledger.path)) as db:
+        rows = db.execute("SELECT of, row FROM link ORDER BY number").fetchall()
+    without_triggers(ledger, "DELETE FROM link")
+    with closing(sqlite3.connect(ledger.path)) as db:
+        for number, (of, row) in enumerate(rows, 1):
+            columns = {"number": number} | chain.next_link(db, of, row)
+            db.execute("INSERT INTO link VALUES (:number, :of, :row, :digest)", columns)
         db.commit()
 
 
@@ -173,7 +188,8 @@ def test_a_ledger_whose_tables_or_triggers_are_not_as_made_is_refused(used, chan
         "DELETE FROM entry WHERE number = 2",
         "DELETE FROM event WHERE number = 1",
         "UPDATE entry SET number = 9 WHERE number = 4",
-        "INSERT INTO ledger VALUES (2, 'x', 'y')",
+        "INSERT INTO ledger VALUES (2, 'x', 'y', NULL)",
+        "DELETE FROM link WHERE number = 3",
     ],
 )
 def test_a_ledger_with_a_gap_in_its_rows_is_refused(used, change):
@@ -238,12 +254,17 @@ def test_another_programs_sqlite_file_is_refused_and_left_alone(ledger):
 
 
 @pytest.mark.parametrize(
-    ("version", "remedy"), [(1, "open a new one with 'dpregions budget"), (3, "or a newer one")]
+    ("version", "remedy"),
+    [
+        (1, "open a new one with 'dpregions budget"),
+        (2, "from before the chain: 'dpregions budget migrate"),
+        (4, "or a newer one"),
+    ],
 )
 def test_a_ledger_of_another_version_is_refused_with_what_to_do(ledger, version, remedy):
     ledger.create("town", 1)
     altered(ledger, f"PRAGMA user_version = {version}")
-    words = f"of version {version}; this dpregions knows version 2: .*{remedy}"
+    words = f"of version {version}; this dpregions knows version 3: .*{remedy}"
     everything_refuses(ledger, LedgerError, words)
 
 
@@ -261,6 +282,8 @@ NO_EPSILONS = ["-1", "1e9", "nan", "", "0", "0/1", "1/0", "1/00", "9" * 5000, "1
 def test_a_ledger_with_altered_amounts_is_refused(ledger, amount):
     ledger.create("town", 1)
     without_triggers(ledger, f"UPDATE entry SET epsilon = '{amount}'")
+    everything_refuses(ledger, LedgerError, "was altered: entry 1 is not what it was")
+    made_anew(ledger)  # by somebody who knows how digests are made
     everything_refuses(ledger, LedgerError, "was altered: an entry of 'town' is no epsilon")
 
 
@@ -313,7 +336,8 @@ def test_a_ledger_that_cannot_be_written_can_still_be_read(ledger, monkeypatch):
 
 
 def test_a_folder_in_place_of_a_ledger_and_a_missing_folder_are_refused(tmp_path):
-    everything_refuses(Ledger(tmp_path), LedgerUnavailableError, "it cannot be opened")
+    everything_refuses(Ledger(tmp_path), LedgerError, "is a folder: name a ledger in it")
+    assert list(tmp_path.iterdir()) == []
     with pytest.raises(LedgerUnavailableError, match="cannot be made: No such file or directory"):
         Ledger(tmp_path / "missing" / "budget.ledger").create("town", 1)
 
@@ -322,6 +346,14 @@ def test_a_path_may_hold_what_means_something_in_a_uri(tmp_path):
     ledger = Ledger(tmp_path / "50% of? #1 ü.ledger")
     ledger.create("town", 1)
     assert os.listdir(tmp_path) == [ledger.path.name]
+
+
+@pytest.mark.parametrize("room", [0, 5_000])
+def test_on_a_full_disk_no_ledger_is_left_behind_and_no_temporary_name_is_said(tmp_path, room):
+    with file_size_limit(room), pytest.raises(LedgerUnavailableError) as refused:
+        Ledger(tmp_path / "budget.ledger").create("town", 1)
+    assert list(tmp_path.iterdir()) == []
+    assert "budget.ledger: the disk" in str(refused.value) and ".part" not in str(refused.value)
 
 
 # Many processes
@@ -365,6 +397,7 @@ def test_of_eight_processes_racing_for_the_last_epsilon_exactly_the_allowed_numb
         for racer in racers:
             racer.communicate()
     assert [racer.returncode for racer in racers] == [0] * 8
+    assert ledger.verify().problems == ()
 
 
 def test_processes_that_create_the_same_ledger_at_once_make_one(tmp_path):

@@ -2,7 +2,8 @@
 
 Python blocks of a page run in order in one namespace; assertions in them are real. Lines
 `$ ...` of console blocks run after them, in the same temporary folder. A page that names
-DPREGIONS_POSTGIS_URL gets the URL of a real server in it, and is skipped where there is none.
+DPREGIONS_POSTGIS_URL gets the URL of a real server in it, and is skipped where there is none. One
+that imports PySpark meets the Spark of the tests, and is skipped where that is not.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from shutil import which
 from unittest.mock import patch
 
 import pytest
@@ -39,8 +41,15 @@ def commands(page: Path) -> list[str]:
 @patch.dict(MECHANISMS)  # a mechanism that a page enters there ends with the page
 def test_blocks_and_commands_run(page, tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
+    run(page, request, monkeypatch)
+
+
+def run(page: Path, request, monkeypatch) -> dict[str, object]:
+    """Run a page's Python and commands in this folder; return the names that it made."""
     if "DPREGIONS_POSTGIS_URL" in page.read_text():
         monkeypatch.setenv("DPREGIONS_POSTGIS_URL", request.getfixturevalue("postgis"))
+    if "from pyspark" in page.read_text():
+        request.getfixturevalue("spark")
     namespace: dict[str, object] = {"__name__": "__docs__"}
     for number, body in enumerate(blocks(page, "python")):
         with warnings.catch_warnings():
@@ -57,6 +66,26 @@ def test_blocks_and_commands_run(page, tmp_path, monkeypatch, request):
             command, shell=True, capture_output=True, text=True, env={**os.environ, "PATH": path}
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return namespace
+
+
+def has_sf() -> bool:
+    """Whether R and its package sf are there. Neither is installed for the tests."""
+    asked = "quit(status = !requireNamespace('sf', quietly = TRUE))"
+    return bool(which("Rscript")) and not subprocess.run(["Rscript", "-e", asked]).returncode
+
+
+def test_what_r_counts_is_what_the_release_counts(tmp_path, monkeypatch, request):
+    if not has_sf():
+        pytest.skip("R with its package sf is not there: apt-get install r-cran-sf")
+    page = ROOT / "docs/how-to/r.md"
+    monkeypatch.chdir(tmp_path)
+    release = run(page, request, monkeypatch)["release"]
+    Path("page.R").write_text("".join(blocks(page, "r")))
+    done = subprocess.run(["Rscript", "page.R"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    count = release.count(*release.grid.cell_bounds(8, 12, 8, 12))
+    assert done.stdout.split() == [str(count)]
 
 
 def test_no_page_leaves_a_mechanism_of_its_own_behind():

@@ -417,8 +417,8 @@ def test_foreign_files_are_refused(tmp_path):
 
 
 def test_a_missing_file_or_a_folder_is_refused_by_name(tmp_path):
-    for path in (tmp_path, tmp_path / "none.parquet"):
-        with pytest.raises(ReleaseFileError, match=f"{path.name}.*no such file"):
+    for path, why in ((tmp_path, "this is a folder"), (tmp_path / "none", "there is no such file")):
+        with pytest.raises(ReleaseFileError, match=f"{path.name}: {why}"):
             dpr.load(path)
 
 

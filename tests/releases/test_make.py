@@ -321,7 +321,10 @@ def test_records_that_are_no_place_count_nowhere_and_nothing_is_said(recwarn, ca
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"epsilon": Fraction(201, 10)}, r"epsilon 20\.1 protects next to nothing: .* 485 million"),
+        (
+            {"epsilon": Fraction(201, 10), "allow_epsilon": True},
+            r"epsilon 20\.1 protects next to nothing: .* 485 million",
+        ),
         (
             {"max_diameter": 6.41},
             r"max_diameter=6\.41 is longer than the diagonal .* 6\.40312",
@@ -342,9 +345,21 @@ def test_the_largest_sensible_settings_pass_without_a_word():
 
 def test_an_odd_setting_is_warned_of_before_the_ledger_pays(tmp_path):
     book = Ledger(tmp_path / "people.ledger")
-    book.create("rows", 100)
+    book.create("rows", 100, allow_epsilon=True)
+    paid = {"max_diameter": 2, "ledger": book, "dataset": "rows"}
     with pytest.raises(SettingWarning):  # tests make errors of warnings
-        dpr.release(town(), GRID, epsilon=50, max_diameter=2, ledger=book, dataset="rows")
+        dpr.release(town(), GRID, epsilon=50, allow_epsilon=True, **paid)
+    assert book.account("rows").spent == 0
+
+
+@pytest.mark.parametrize("allowed", [False, None, "yes", 1])
+def test_an_epsilon_that_promises_next_to_nothing_is_refused_unless_it_is_meant(tmp_path, allowed):
+    book = Ledger(tmp_path / "people.ledger")
+    book.create("rows", 20)
+    paid = {"max_diameter": 2, "ledger": book, "dataset": "rows", "allow_epsilon": allowed}
+    words = r"epsilon=20\.1 protects next to nothing: above 20, .*gives allow_epsilon=True"
+    with pytest.raises(PrivacyError, match=words):
+        dpr.release(town(), GRID, epsilon=20.1, **paid)
     assert book.account("rows").spent == 0
 
 

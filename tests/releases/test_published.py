@@ -251,6 +251,7 @@ def test_describe_says_relation_unit_epsilon_and_sensitivity_in_words():
         "at most 50 (L1)",
         "diameter at most 2.0 units (longer ones shrunk to it)",
         "all 63 components with epsilon 0.5, noise of scale 100",
+        "method 'paper' (norm='l1'),",
         repr(GRID),
         dpr.__version__,
         "Not promised",

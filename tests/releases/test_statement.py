@@ -12,7 +12,7 @@ from pyproj import CRS
 import dpregions as dpr
 from dpregions.errors import CRSError, ReleaseFileError
 from dpregions.releases import file as release_file
-from dpregions.releases.columns import outcome_of, values_of
+from dpregions.releases.columns import held_by, outcome_of
 from dpregions.releases.statement import canonical, parse_statement
 from support.release_files import GRID, forged, made
 
@@ -241,22 +241,22 @@ def test_another_librarys_words_are_never_passed_on(good):
 def test_a_paper_release_that_cannot_be_is_refused(change, tmp_path):
     release = made(dpr.Grid(0, 0, 1, n_rows=8, n_cols=9, crs="EPSG:32632"), method="paper")
     fields = json.loads(canonical(change(release.stated())))
-    values = dataclasses.replace(values_of(release), options=fields["mechanism"])
+    held = dataclasses.replace(held_by(release), options=fields["mechanism"])
     with pytest.raises(ReleaseFileError), release_file._refusing(tmp_path):
-        outcome_of(parse_statement(fields), values)
+        outcome_of(dataclasses.replace(held, statement=parse_statement(fields)))
 
 
 def test_shares_out_of_proportion_to_the_strategy_are_refused():
     grid = dpr.Grid(0, 0, 1, n_rows=10, n_cols=10, crs="EPSG:32632")
     release = made(grid, 9000, max_diameter=1, epsilon=0.1)
-    fields = release.stated()
-    outcome_of(parse_statement(fields), values_of(release))
+    fields, held = release.stated(), held_by(release)
+    outcome_of(dataclasses.replace(held, statement=parse_statement(fields)))
     assert len(fields["spending"]) > 2
     for place, change in ((1, Fraction(1, 1000)), (2, -Fraction(1, 1000))):
         share = fields["spending"][place]
         share["epsilon"] = str(Fraction(share["epsilon"]) + change)
     with pytest.raises(ReleaseFileError, match="not in proportion"):
-        outcome_of(parse_statement(fields), values_of(release))
+        outcome_of(dataclasses.replace(held, statement=parse_statement(fields)))
 
 
 def test_a_newer_format_asks_for_an_upgrade(good, tmp_path):
@@ -294,7 +294,8 @@ def test_what_was_recorded_of_how_it_was_made_comes_back(good, tmp_path):
     assert {name: getattr(again, name) for name in recorded} == recorded
     words = again.describe()
     assert "Noise drawn by: OpenDP 0.16.0, Python 3.11.7." in words
-    assert f"Ledger: 862e1821547b2910/taxis/2, with the digest {'0' * 64}." in words
+    assert "Ledger: 862e1821547b2910/taxis/2." in words
+    assert f"Its link in the ledger's chain: {'0' * 64}." in words
     assert "Account of: source: the operator's rides; owner: Ådalen" in words
     assert f"with SHA-256 {'f' * 64}." in words and "Signed off: question 0: " in words
 

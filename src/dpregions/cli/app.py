@@ -23,6 +23,7 @@ from dpregions.cli.plan import plan
 from dpregions.cli.query import query
 from dpregions.cli.regions import regions
 from dpregions.cli.release import release
+from dpregions.cli.sign_off import sign_off
 from dpregions.cli.study import study
 from dpregions.errors import (
     DPRegionsError,
@@ -60,6 +61,7 @@ app.command()(demo)
 app.command()(regions)
 app.command()(check)
 app.add_typer(budget)
+app.command()(sign_off)
 app.command()(release)
 # Negative coordinates look like options; `query` itself tells the two apart.
 app.command(context_settings={"ignore_unknown_options": True})(query)

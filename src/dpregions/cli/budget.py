@@ -6,14 +6,17 @@ what they paid for. The commands never read data, and nothing they do takes a de
 
 from __future__ import annotations
 
+import hashlib
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpregions.choices import Neighbours, Unit
-from dpregions.cli.options import AsJson, read_epsilon
+from dpregions.cli.options import AllowEpsilon, AsJson, read_epsilon
+from dpregions.errors import printable
 from dpregions.lengths import short_text
 from dpregions.privacy.ledger import Ledger
 
@@ -44,18 +47,38 @@ def create(
     epsilon: Total,
     unit: Annotated[Unit, typer.Option(help="Whose data is protected together.")] = "user",
     neighbours: Annotated[Neighbours, typer.Option(help="What epsilon is about.")] = "add-remove",
+    source: Annotated[
+        str | None, typer.Option(help="Where the data are from; published with releases.")
+    ] = None,
+    period: Annotated[
+        str | None, typer.Option(help="Of which time the data are; published with releases.")
+    ] = None,
+    owner: Annotated[
+        str | None, typer.Option(help="Who answers for the data; published with releases.")
+    ] = None,
+    allow_epsilon: AllowEpsilon = False,
     as_json: AsJson = False,
 ) -> None:
     """Give a data set a total epsilon; make the ledger if there is none.
 
-    The unit and the neighbours are fixed for good: losses of different
-    promises do not add up, so releases with others are refused.
+    The unit, the neighbours and what the data are declared to be are fixed for
+    good: losses of different promises do not add up, so releases with others
+    are refused, and so is a second account of one source and period.
 
     Example: dpregions budget create city.ledger --dataset taxis --epsilon 3
     """
     book = Ledger(ledger)
     total = read_epsilon(epsilon)
-    book.create(dataset, total, unit=unit, neighbours=neighbours)
+    book.create(
+        dataset,
+        total,
+        unit=unit,
+        neighbours=neighbours,
+        source=source,
+        period=period,
+        owner=owner,
+        allow_epsilon=allow_epsilon,
+    )
     _print(book, [book.account(dataset)], as_json)
 
 
@@ -83,6 +106,7 @@ def set_total(
     ledger: LedgerFile,
     dataset: Dataset,
     epsilon: Total,
+    allow_epsilon: AllowEpsilon = False,
     as_json: AsJson = False,
 ) -> None:
     """Change the total of a data set, to what was spent at least.
@@ -93,8 +117,64 @@ def set_total(
     Example: dpregions budget set-total city.ledger --dataset taxis --epsilon 4
     """
     book = Ledger(ledger)
-    book.set_total(dataset, read_epsilon(epsilon))
+    book.set_total(dataset, read_epsilon(epsilon), allow_epsilon=allow_epsilon)
     _print(book, [book.account(dataset)], as_json)
+
+
+@budget.command()
+def verify(
+    ledger: LedgerFile,
+    releases: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[RELEASE]...", help="Release files that were paid from it."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find out whether a ledger and the releases it paid for tell one story.
+
+    Rows that were changed, and with the releases also a ledger that is older
+    than they are, or was written anew. The exit code is 1 if anything is found.
+    Keep the last digest elsewhere: it vouches for all rows before it.
+
+    Example: dpregions budget verify city.ledger june.parquet july.parquet
+    """
+    from dpregions.releases.published import load
+
+    files = {str(path): path for path in releases or []}
+    sums = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
+    found = Ledger(ledger).verify({name: load(path) for name, path in files.items()}, sums)
+    if as_json:
+        facts = {"ledger": str(ledger), "releases": len(files), **asdict(found)}
+        typer.echo(json.dumps(facts))
+    elif found.problems:
+        typer.echo("\n".join(printable(problem) for problem in found.problems))
+    else:
+        typer.echo(
+            f"{ledger}: {found.rows} rows and {len(files)} releases tell one story.\n"
+            f"Last digest: {found.last}"
+        )
+    if found.migrated is not None and not as_json:
+        typer.echo(f"Its chain was made on {found.migrated}: nothing vouches for what was before.")
+    if found.problems:
+        raise typer.Exit(1)
+
+
+@budget.command()
+def migrate(ledger: LedgerFile, as_json: AsJson = False) -> None:
+    """Give a ledger from before the chain its chain, in place.
+
+    All or nothing. It keeps its id, its accounts and what they spent.
+
+    Example: dpregions budget migrate city.ledger
+    """
+    rows = Ledger(ledger).migrate()
+    if as_json:
+        typer.echo(json.dumps({"ledger": str(ledger), "rows": rows}))
+        return
+    typer.echo(
+        f"{ledger}: {rows} rows are linked now. The chain vouches for what comes, not for what was "
+        f"before: keep the old releases."
+    )
 
 
 def _print(ledger: Ledger, accounts: list[Account], as_json: bool) -> None:
@@ -122,6 +202,8 @@ def _print(ledger: Ledger, accounts: list[Account], as_json: bool) -> None:
             soft_wrap=True,
             markup=False,
         )
+        for name, said in account.declared:
+            console.print(f"{name}: {said}", soft_wrap=True, markup=False)
         table = Table("entry", "time (UTC)", "epsilon", "what", "state, files", box=None)
         for entry in account.entries:
             time = entry.time.replace("T", " ").rstrip("Z")
@@ -144,6 +226,7 @@ def _facts(account: Account) -> dict[str, Any]:
         "dataset": account.dataset,
         "unit": account.privacy_unit.unit,
         "neighbours": account.privacy_unit.neighbours,
+        "declared": dict(account.declared),
         "total": short_text(account.total),
         "spent": short_text(account.spent),
         "remaining": short_text(account.remaining),

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from dpregions.choices import What
-from dpregions.cli.options import AsJson, Group
-from dpregions.errors import InputError
+from dpregions.cli.options import AsJson, Group, Overwrite, refuse_output
 
 
 def export(
@@ -44,9 +43,7 @@ def export(
         float, typer.Option(help="Of the intervals low to high of faces.")
     ] = 0.95,
     group: Group = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace OUT where it exists.")
-    ] = False,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a release for QGIS and other tools; the suffix of OUT tells the format.
@@ -57,10 +54,7 @@ def export(
 
     Example: dpregions export release.parquet release.gpkg
     """
-    if out.exists() and release.samefile(out):
-        raise InputError(f"{out} is the release itself: choose another name")
-    if out.exists() and not overwrite:
-        raise InputError(f"{out} exists: choose another name, or give --overwrite")
+    refuse_output(out, [release], overwrite=overwrite, named="OUT")
     from dpregions.io import exports
     from dpregions.releases.published import load
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpregions.atomic_files import try_out
 from dpregions.choices import Unit
 from dpregions.errors import (
     Argument,
@@ -28,6 +30,7 @@ from dpregions.errors import (
     InputTypeError,
     InPython,
 )
+from dpregions.readable_files import refuse_unreadable
 
 if TYPE_CHECKING:
     import geopandas
@@ -90,6 +93,11 @@ Group = Annotated[
     str | None,
     typer.Option("--group", metavar="LABEL", help="Of a release by groups: this group alone."),
 ]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output if it is there.")]
+AllowEpsilon = Annotated[
+    bool,
+    typer.Option("--allow-epsilon", help="Take an epsilon above 20: it promises next to nothing."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Result as JSON.")]
 
 
@@ -105,10 +113,11 @@ def read_grid(grid: Path | None, around: str | None, side: str | None, cell: str
             "or where a command takes it by --partition FILE"
         )
     if grid is not None:
+        refuse_unreadable(grid, named=f"--grid {grid}")
         try:
             text = grid.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            raise InputError(f"--grid {grid}: there is no such file of JSON text") from None
+        except UnicodeDecodeError:
+            raise InputError(f"--grid {grid}: this is not JSON, as it is not text") from None
         try:
             return Grid.from_json(_grid_of_release(text))
         except (InputError, InputTypeError) as error:  # about fields of the file, not options
@@ -153,6 +162,18 @@ def say_area(side: str, grids: Sequence[Grid]) -> None:
         say(f"--side {side} is no whole number of cells: the area is {', '.join(made)}")
 
 
+def area_in_words(area: Domain) -> str:
+    """Return how large an area is and where it lies, for a person to see a mistake in."""
+    from dpregions.crs import degrees_of
+    from dpregions.lengths import shown_area, shown_degrees
+
+    words = f"{shown_area(area)}, {area.cells_in_words}"
+    if area.crs is None:
+        return f"{words}, nowhere on Earth, as it has no CRS"
+    extent = degrees_of(area.bounds, area.crs)
+    return words if extent is None else f"{words}, {shown_degrees(extent)}"
+
+
 def _grid_of_release(text: str) -> str:
     """Return the grid in what `describe --json` printed; any other text as it is."""
     try:
@@ -179,7 +200,10 @@ _OPTIONS = {
 }
 """Arguments whose options have other names than theirs."""
 
-_FLAGS = {Argument("user_id", "None"): "--each-row"}
+_FLAGS = {
+    Argument("user_id", "None"): "--each-row",
+    Argument("allow_epsilon", "True"): "--allow-epsilon",
+}
 """Values of arguments that are options by themselves."""
 
 
@@ -265,16 +289,47 @@ def notes() -> Iterator[None]:
         yield
 
 
-def refuse_output(output: Path, inputs: list[Path]) -> None:
-    """Complain about the output before the work, not after it."""
+def refuse_output(
+    output: Path,
+    inputs: list[Path],
+    *,
+    overwrite: bool,
+    named: str = "--output",
+    what: str = "",
+) -> None:
+    """Refuse an output before the work, not after it: the one rule for whatever writes a file.
+
+    It must not be there, unless `overwrite`; nor be an input; and its folder must take it.
+
+    Parameters
+    ----------
+    output : pathlib.Path
+    inputs : list of pathlib.Path
+        Files that are read, or may be.
+    overwrite : bool
+        Whether --overwrite was given.
+    named : str
+        The option, or the argument, that it was given as.
+    what : str
+        What a file that is there may be, for the message.
+    """
+    shown = f"{named} {output}"
     try:
         str(output).encode()
     except UnicodeEncodeError:  # bytes that are no text, which Arrow cannot open
-        raise InputError(f"--output {str(output)!r} is no text: choose another name") from None
+        raise InputError(f"{named} {str(output)!r} is no text: choose another name") from None
     if output.is_dir() or not output.absolute().parent.is_dir():
-        raise InputError(f"--output {output}: give a file in a folder that exists")
+        raise InputError(f"{shown}: give a file in a folder that exists")
     if output.exists() and any(path.exists() and output.samefile(path) for path in inputs):
-        raise InputError(f"--output {output} is one of the inputs: choose another name")
+        raise InputError(f"{shown} is one of the inputs: choose another name")
+    if os.path.lexists(output) and not overwrite:
+        raise InputError(
+            f"{shown} is there already{what}: choose another name, or give --overwrite"
+        )
+    try:
+        try_out(output)
+    except OSError as error:
+        raise InputError(f"{shown} cannot be written: {error.strerror}") from None
 
 
 @contextmanager
@@ -318,8 +373,8 @@ def read_polygons(path: Path, option: str) -> geopandas.GeoDataFrame:
     """Return the geometries of a file, whatever its format, or say why an option cannot have it."""
     import geopandas
 
-    if not path.exists():
-        raise InputError(f"{option} {path}: there is no such file")
+    if not os.path.isdir(path):  # some formats are folders
+        refuse_unreadable(path, named=f"{option} {path}")
     parquet = path.suffix.lower() in (".parquet", ".geoparquet", ".pq")
     try:
         frame = geopandas.read_parquet(path) if parquet else geopandas.read_file(path)

@@ -59,6 +59,7 @@ def plan(
     plot: Annotated[
         Path | None, typer.Option(help="Picture of the errors to draw, for example plan.png.")
     ] = None,
+    overwrite: options.Overwrite = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Predict errors from public parameters, before any budget is spent.
@@ -72,7 +73,7 @@ def plan(
     from dpregions.planning import planner
 
     if plot is not None:
-        _refuse_plot(plot)
+        _refuse_plot(plot, overwrite)
     grids = _grids(grid, around, side, cell)
     if like is not None and grid is None and around is None:
         raise InputError("--like needs the place of the area: give --around LON,LAT or --grid FILE")
@@ -105,12 +106,11 @@ def plan(
         typer.echo(f"\nPicture: {plot}")
 
 
-def _refuse_plot(path: Path) -> None:
+def _refuse_plot(path: Path, overwrite: bool) -> None:
     """Complain about the picture before the work, not after it."""
     from dpregions.plots import need_plot
 
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise InputError(f"--plot {path}: give a file in a folder that exists")
+    options.refuse_output(path, [], overwrite=overwrite, named="--plot")
     need_plot(path)
 
 

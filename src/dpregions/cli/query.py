@@ -19,9 +19,18 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from dpregions.atomic_files import replacing
-from dpregions.choices import Within
-from dpregions.cli.options import AsJson, Group, notes, read_polygons, refuse_output, say
+from dpregions.choices import Detail, Within
+from dpregions.cli.options import (
+    AsJson,
+    Group,
+    Overwrite,
+    notes,
+    read_polygons,
+    refuse_output,
+    say,
+)
 from dpregions.errors import InputError, QueryError, QueryNumber
+from dpregions.readable_files import refuse_unreadable
 
 if TYPE_CHECKING:
     import geopandas
@@ -68,9 +77,14 @@ def query(
     ] = None,
     confidence: Annotated[float, typer.Option(help="Of the interval low to high.")] = 0.95,
     group: Group = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the output if it is there.")
-    ] = False,
+    detail: Annotated[
+        Detail,
+        typer.Option(
+            help="Of intervals: judge what was not measured (likely), or leave it open, for "
+            "rectangles alone (worst)."
+        ),
+    ] = "likely",
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Count the regions that touch a rectangle, with an interval for the true count.
@@ -98,26 +112,23 @@ def query(
         if bounds:
             raise InputError("--output is for --rectangles and --polygons: one answer is printed")
         _refuse_suffix(output, (*TABLES, *MAPS) if polygons is not None else TABLES)
-        refuse_output(output, [Path(given) for given in (file, rectangles, polygons) if given])
-        if output.exists() and not overwrite:
-            raise InputError(
-                f"--output {output} is there already: choose another name, or give --overwrite"
-            )
+        inputs = [Path(given) for given in (file, rectangles, polygons) if given]
+        refuse_output(output, inputs, overwrite=overwrite)
     release = load(file)
     release = release if group is None else release.group(group)
     _say_what_it_is(release)
     if bounds:
-        found = _answers(release, (*_rectangle(bounds),), within, crs, confidence)
+        found = _answers(release, (*_rectangle(bounds),), within, crs, confidence, detail)
         _print_one(found, confidence, as_json)
     elif rectangles is not None:
         rows = _read_rectangles(rectangles)
         columns = tuple([_number(row, name, i) for i, row in rows] for name in BOUNDS)
         with _in_lines([line for line, _ in rows]):
-            found = _answers(release, columns, within, crs, confidence)
+            found = _answers(release, columns, within, crs, confidence, detail)
         _write_rows([row for _, row in rows], found, output, as_json)
     elif polygons is not None:
         frame = _read_polygons(polygons, release, crs)
-        found = _answers(release, (frame,), within, crs, confidence)
+        found = _answers(release, (frame,), within, crs, confidence, detail)
         _write_frame(frame.assign(**found), output, as_json)
 
 
@@ -127,11 +138,12 @@ def _answers(
     within: Within | None,
     crs: str | None,
     confidence: float,
+    detail: Detail,
 ) -> Any:
     """Return lists of the answers, by their names; what there is to warn of goes to stderr."""
     with notes():
         selection: Any = release.select(query, within=within, crs=crs)
-        found = release.answers(selection, confidence)
+        found = release.answers(selection, confidence, detail)
         _say_cut(selection.cut(release.grid))
         _say_enlarged(release.grid, selection)
         return {k: v.tolist() for k, v in found.items()}
@@ -203,11 +215,12 @@ def _read_rectangles(source: str) -> list[tuple[int, dict[str, Any]]]:
     """Return the rows of a CSV file with their line numbers."""
     if source == "-":
         return _csv_rows(sys.stdin, "standard input")
+    refuse_unreadable(source, named=f"--rectangles {source}")
     try:
         with open(source, newline="", encoding="utf-8-sig") as file:
             return _csv_rows(file, source)
-    except (OSError, UnicodeDecodeError):
-        raise InputError(f"--rectangles {source}: there is no such file of CSV text") from None
+    except UnicodeDecodeError:
+        raise InputError(f"--rectangles {source}: this is not CSV, as it is not text") from None
 
 
 def _csv_rows(file: TextIO, name: str) -> list[tuple[int, dict[str, Any]]]:

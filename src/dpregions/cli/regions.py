@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from dpregions.choices import FixUnit, TraceFormat
-from dpregions.cli.options import progress_bar, read_length, read_place, refuse_output
+from dpregions.cli.options import Overwrite, progress_bar, read_length, read_place, refuse_output
 from dpregions.errors import InputError
 
 GEOPARQUET = (".parquet", ".pq", ".geoparquet")
@@ -50,6 +50,7 @@ def regions(
     report: Annotated[
         bool, typer.Option("--report", help="Show exact figures of skipped lines: not private.")
     ] = False,
+    overwrite: Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="Result as JSON.")] = False,
 ) -> None:
     """Turn GPS fixes into one convex region a user, where the user mostly is.
@@ -67,7 +68,7 @@ def regions(
     from dpregions.io.region_files import save_regions
 
     target = read_crs(_one_crs(crs, around))
-    refuse_output(output, fixes)
+    refuse_output(output, fixes, overwrite=overwrite)
     if output.suffix.lower() not in GEOPARQUET:
         raise InputError(
             f"--output {output}: GeoParquet is written, so give a name that ends in .parquet"
@@ -90,7 +91,7 @@ def regions(
             unit=unit,
             gap=gap,
         )
-    save_regions(found, output)
+    save_regions(found, output, fresh=not overwrite)
     facts = {
         "output": str(output),
         "unit": unit,

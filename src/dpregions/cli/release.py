@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpregions.atomic_files import try_out
 from dpregions.choices import Engine, Favour, Method, Neighbours, Oversize
 from dpregions.cli import options
 from dpregions.errors import InputError, LedgerError, LedgerUnavailableError
@@ -25,6 +24,7 @@ from dpregions.errors import InputError, LedgerError, LedgerUnavailableError
 if TYPE_CHECKING:
     from dpregions.geometry.domain import Domain
     from dpregions.privacy.ledger import Ledger
+    from dpregions.releases.make import Terms
     from dpregions.releases.published import Release
 
 START_SECONDS, DRAW_SECONDS, MILLION_SECONDS = 4.0, 8e-6, 1.0
@@ -90,9 +90,12 @@ def release(
     covert: Annotated[
         bool, typer.Option("--covert", help="Whole counts only: no estimates, no intervals.")
     ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the output if it is there.")
-    ] = False,
+    sign_off: Annotated[
+        Path | None,
+        typer.Option(help="A sheet of 'dpregions sign-off', filled in; published."),
+    ] = None,
+    allow_epsilon: options.AllowEpsilon = False,
+    overwrite: options.Overwrite = False,
     engine: Annotated[
         Engine, typer.Option(help="Where regions are counted: on this machine, or on Spark.")
     ] = "local",
@@ -120,7 +123,7 @@ def release(
     from dpregions.privacy.ledger import Ledger
 
     area = options.read_area(grid, partition, around, side, cell)
-    terms = {
+    terms: dict[str, Any] = {
         "epsilon": options.read_epsilon(epsilon),
         "max_diameter": options.read_length(max_diameter),
         "method": method,
@@ -131,6 +134,8 @@ def release(
         "covert": covert,
         "by": by,
         "groups": None if groups is None else [label.strip() for label in groups.split(",")],
+        "sign_off": sign_off,
+        "allow_epsilon": allow_epsilon,
     }
     asked = {
         "user_id": options.read_users(user_id, each_row),
@@ -143,16 +148,23 @@ def release(
         "lat": lat,
         "by": by,
     }
-    inputs = [path for path in (Path(source), grid, partition, ledger) if path is not None]
+    inputs = [
+        path for path in (Path(source), grid, partition, ledger, sign_off) if path is not None
+    ]
     _refuse_output(output, inputs, overwrite)
     if (ledger is None) != (dataset is None):
         raise InputError("--ledger and --dataset go together: give both, or neither")
     if (engine == "spark") != (master is not None):
         raise InputError("--engine spark and --master go together: give both, or neither")
+    from dpregions.releases.make import Terms
+
+    with options.notes():
+        stated = Terms(grid=area, **terms)  # refuses what it can before the source is opened
+    stated.held_to_policy(unit or ("record" if each_row else None), ledger)
     if dry_run:
-        with options.notes():
-            _print_cost(area, terms, as_json)
+        _print_cost(stated, as_json)
         return
+    typer.echo(f"dpregions: area: {options.area_in_words(area)}", err=True)
     asked["master"] = master
     try:
         with options.notes():
@@ -186,7 +198,6 @@ def _publish(
     from dpregions.privacy.ledger import Ledger
     from dpregions.releases import make
 
-    make.Terms(grid=area, **terms)  # refuses what it can before the source is opened
     book = None if ledger is None else Ledger(ledger)
     paid = {name: asked[name] for name in ("user_id", "unit")}
     paid |= {"ledger": book, "dataset": dataset}
@@ -206,18 +217,16 @@ def _publish(
         return made, *save(made)
 
 
-def _print_cost(area: Domain, terms: dict[str, Any], as_json: bool) -> None:
+def _print_cost(terms: Terms, as_json: bool) -> None:
     """Print what a release takes at most, from public values; rows are not known beforehand."""
-    from dpregions.releases import make
-
-    stated = make.Terms(grid=area, **terms)
-    cost = stated.most()
+    cost = terms.most()
     seconds = START_SECONDS + cost.draws * DRAW_SECONDS
     if as_json:
         facts = {**cost._asdict(), "seconds": seconds, "seconds_per_million": MILLION_SECONDS}
-        typer.echo(json.dumps(facts))
+        typer.echo(json.dumps(facts | {"area": options.area_in_words(terms.grid)}))
         return
     typer.echo(
+        f"Area: {options.area_in_words(terms.grid)}.\n"
         f"This release takes at most about\n"
         f"  {cost.draws:,} draws of noise\n"
         f"  {cost.memory / 1e6:,.0f} MB of memory, and 50 bytes for each user while counting\n"
@@ -230,10 +239,8 @@ def _print_cost(area: Domain, terms: dict[str, Any], as_json: bool) -> None:
 
 def _save(output: Path, overwrite: bool, made: Release) -> tuple[Path, str]:
     """Return where the release was saved, and its file's SHA-256: it is paid for by now."""
-    from dpregions.releases.file import save
-
     try:
-        return output, save(made, output, fresh=not overwrite)
+        return output, made.save(output, fresh=not overwrite)
     except BaseException as error:
         saved = _save_elsewhere(made, output) if isinstance(error, Exception) else None
         if saved is None:
@@ -248,13 +255,11 @@ def _save(output: Path, overwrite: bool, made: Release) -> tuple[Path, str]:
 
 def _save_elsewhere(made: Release, output: Path) -> tuple[Path, str] | None:
     """Save under the first free name beside the output, here, or among temporary files."""
-    from dpregions.releases.file import save
-
     for folder in (output.parent, Path(), Path(tempfile.gettempdir())):
         for number in range(2, 100):
             spare = folder / f"{output.stem}-{number}{output.suffix}"
             try:
-                return spare, save(made, spare, fresh=True)
+                return spare, made.save(spare, fresh=True)
             except FileExistsError:
                 continue
             except Exception:  # whatever it is, another folder may do
@@ -291,18 +296,10 @@ def _read_workload(text: str, area: Domain) -> Any:
 
 def _refuse_output(output: Path, inputs: list[Path], overwrite: bool) -> None:
     """Refuse an output that cannot be written, before any budget is spent on it."""
-    options.refuse_output(output, inputs)
+    what = ", and may be a release that budget was spent on"
+    options.refuse_output(output, inputs, overwrite=overwrite, what=what)
     if output.suffix.lower() not in (".parquet", ".pq"):
         raise InputError(f"--output {output}: a release is a Parquet file, name it so: x.parquet")
-    if output.exists() and not overwrite:
-        raise InputError(
-            f"--output {output} is there already, and may be a release that budget was spent on: "
-            f"choose another name, or give --overwrite"
-        )
-    try:
-        try_out(output)
-    except OSError as error:
-        raise InputError(f"--output {output} cannot be written: {error.strerror}") from None
 
 
 def _print_result(made: Release, output: Path, checksum: str, as_json: bool) -> None:

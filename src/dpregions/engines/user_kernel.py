@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_MIX1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX2 = np.uint64(0x94D049BB133111EB)
+from dpregions.bit_mixing import scrambled
+
 _LOW = np.uint64(0xFFFFFFFF)
 
 
@@ -22,17 +21,9 @@ def hashed(users, seed):
     for i in range(users.shape[0]):
         z = seed
         for j in range(users.shape[1]):
-            z = _mix(z ^ users[i, j])
+            z = scrambled(z ^ users[i, j])
         found[i] = z
     return found
-
-
-@njit(cache=True, nogil=True)
-def _mix(z):
-    z += _MIX
-    z = (z ^ (z >> np.uint64(30))) * _MIX1
-    z = (z ^ (z >> np.uint64(27))) * _MIX2
-    return z ^ (z >> np.uint64(31))
 
 
 @njit(cache=True, nogil=True)

@@ -14,13 +14,14 @@ import math
 import numpy as np
 from numba import njit
 
-from dpregions.geometry.complex_kernel import MASK, fresh_marks, longest_of, touch
+from dpregions.geometry.complex_kernel import MASK, fresh_marks, touch
 from dpregions.geometry.hull_kernel import (
     centroid,
     convex_ring,
     hull,
     is_longer_than,
-    shrink,
+    longest_of,
+    shortened,
     snap,
 )
 from dpregions.geometry.lattice import REACH, STEPS
@@ -190,12 +191,7 @@ def outlines(coords, starts, lattice, walk, area, bound, drop, euler, cap):
         if m > 0 and _read(coords, starts[i], starts[i + 1], x, y, step, cell, xs, ys):
             m = convex_ring(xs, ys, m, hx, hy) or hull(xs, ys, m, hx, hy)
             if bound >= 0 and is_longer_than(hx, hy, m, bound):
-                if drop and is_longer_than(hx, hy, m, bound + 2):
-                    m = 0
-                else:
-                    shrink(hx, hy, m, bound)
-                    xs[:m], ys[:m] = hx[:m], hy[:m]
-                    m = hull(xs, ys, m, hx, hy)
+                m = shortened(hx, hy, m, bound, drop, xs, ys)
             if m > 0 and area.shape[0] > 0 and not _lies_in(hx, hy, m, area):
                 m = _cut(hx, hy, m, area, xs, ys)
             # The last word on sensitivity. (Handing the tuples over costs more than all the rest.)

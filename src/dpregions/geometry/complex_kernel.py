@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from dpregions.geometry.hull_kernel import longest_of
 from dpregions.geometry.shift_kernel import (
     NEAR_HIGH,
     NEAR_LOW,
@@ -312,15 +313,6 @@ def _take(xy, start, stop, hx, hy):
     for i in range(start, stop):
         hx[i - start], hy[i - start] = xy[i, 0], xy[i, 1]
     return stop - start
-
-
-@njit(cache=True, nogil=True)
-def longest_of(offsets):
-    """Return the most items of a list."""
-    longest = 0
-    for i in range(offsets.size - 1):
-        longest = max(longest, offsets[i + 1] - offsets[i])
-    return longest
 
 
 @njit(cache=True, nogil=True)

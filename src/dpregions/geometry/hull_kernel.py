@@ -16,15 +16,13 @@ import math
 import numpy as np
 from numba import njit
 
+from dpregions.bit_mixing import FIRST, GOLDEN, SECOND, scrambled
 from dpregions.geometry.lattice import LATTICE_BITS, REACH, STEPS
 
 _SMALL = 1 << 26
 _RUN = 16
 _FEW = 32
 _NEAR = 1 << 30  # sums of two squares below it are exact in int64
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_MIX1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX2 = np.uint64(0x94D049BB133111EB)
 
 
 @njit(cache=True, nogil=True)
@@ -289,6 +287,28 @@ def shrink(hx, hy, m, bound):
 
 
 @njit(cache=True, nogil=True)
+def shortened(hx, hy, m, bound, drop, xs, ys):
+    """Shrink a hull that is longer than a bound, as a hull again; return how many corners it has.
+
+    None where it is left out: with `drop`, if it is longer by more than rounding (two steps).
+    """
+    if drop and is_longer_than(hx, hy, m, bound + 2):
+        return 0
+    shrink(hx, hy, m, bound)
+    xs[:m], ys[:m] = hx[:m], hy[:m]
+    return hull(xs, ys, m, hx, hy)
+
+
+@njit(cache=True, nogil=True)
+def longest_of(offsets):
+    """Return the most items of a list."""
+    longest = 0
+    for i in range(offsets.size - 1):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    return longest
+
+
+@njit(cache=True, nogil=True)
 def _read_points(coords, start, stop, xmin, ymin, size, xs, ys):
     """Snap the points of one record; return False when it is no place."""
     for i in range(start, stop):
@@ -334,9 +354,7 @@ def outlines(coords, starts, xmin, ymin, size, n_rows, n_cols, bound, drop):
         A record that is no place, or beside the area, has the empty outline.
     """
     n = starts.size - 1
-    longest = 0
-    for i in range(n):
-        longest = max(longest, starts[i + 1] - starts[i])
+    longest = longest_of(starts)
     xs, ys = np.empty(longest, np.int64), np.empty(longest, np.int64)
     hx, hy = np.empty(longest + 2, np.int64), np.empty(longest + 2, np.int64)
     xy = np.empty((starts[n] - starts[0], 2), np.int64)
@@ -347,15 +365,10 @@ def outlines(coords, starts, xmin, ymin, size, n_rows, n_cols, bound, drop):
         if m > 0 and _read_points(coords, starts[i], starts[i + 1], xmin, ymin, size, xs, ys):
             m = convex_ring(xs, ys, m, hx, hy) or hull(xs, ys, m, hx, hy)
             if bound >= 0 and is_longer_than(hx, hy, m, bound):
-                if drop and is_longer_than(hx, hy, m, bound + 2):
+                m = shortened(hx, hy, m, bound, drop, xs, ys)
+                # The last word on sensitivity. The lemma in shrink makes it hold.
+                if m > 0 and is_longer_than(hx, hy, m, bound):
                     m = 0
-                else:
-                    shrink(hx, hy, m, bound)
-                    xs[:m], ys[:m] = hx[:m], hy[:m]
-                    m = hull(xs, ys, m, hx, hy)
-                    # The last word on sensitivity. The lemma in shrink makes it hold.
-                    if is_longer_than(hx, hy, m, bound):
-                        m = 0
             if m > 0 and not _outside(hx, hy, m, n_rows, n_cols):
                 for j in range(m):
                     xy[used + j, 0], xy[used + j, 1] = hx[j], hy[j]
@@ -367,9 +380,7 @@ def outlines(coords, starts, xmin, ymin, size, n_rows, n_cols, bound, drop):
 @njit(cache=True, nogil=True)
 def scaled(xy, offsets, times, over):
     """Return outlines with every coordinate times a fraction, by floor, as hulls again."""
-    longest = 0
-    for i in range(offsets.size - 1):
-        longest = max(longest, offsets[i + 1] - offsets[i])
+    longest = longest_of(offsets)
     xs, ys = np.empty(longest, np.int64), np.empty(longest, np.int64)
     hx, hy = np.empty(longest + 2, np.int64), np.empty(longest + 2, np.int64)
     made, starts, used = np.empty_like(xy), np.zeros_like(offsets), 0
@@ -396,20 +407,11 @@ def outline_keys(xy, offsets):
     n = offsets.size - 1
     keys = np.empty((n, 2), np.uint64)
     for i in range(n):
-        a, b = _MIX, _MIX1
+        a, b = GOLDEN, FIRST
         for j in range(offsets[i], offsets[i + 1]):
             for axis in range(2):
                 v = np.uint64(xy[j, axis])
-                a = _mix(a ^ v)
-                b = _mix(b + v * _MIX2)
+                a = scrambled(a ^ v)
+                b = scrambled(b + v * SECOND)
         keys[i, 0], keys[i, 1] = a, b
     return keys
-
-
-@njit(cache=True, nogil=True)
-def _mix(z):
-    """Scramble 64 bits (the finaliser of splitmix64)."""
-    z += _MIX
-    z = (z ^ (z >> np.uint64(30))) * _MIX1
-    z = (z ^ (z >> np.uint64(27))) * _MIX2
-    return z ^ (z >> np.uint64(31))

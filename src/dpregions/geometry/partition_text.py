@@ -30,6 +30,7 @@ from dpregions.geometry.complexes import (
 from dpregions.geometry.drawn_cells import checked_labels, convex_ring, grown
 from dpregions.geometry.tilings import refuse_step
 from dpregions.packed_bytes import packed, unpacked
+from dpregions.readable_files import refuse_unreadable
 from dpregions.sealed_files import check_seal, footer_start, seal
 
 if TYPE_CHECKING:
@@ -216,6 +217,7 @@ def read_partition(path: Path) -> str:
     import pyarrow.parquet as pq
 
     remedy = "write one with Partition.to_file"
+    refuse_unreadable(path, error=GridError, remedy=remedy)
     try:
         with open(path, "rb") as raw:
             footer_start(raw, _FOOTER_LIMIT)  # no need to read all of what is no Parquet file
@@ -225,8 +227,6 @@ def read_partition(path: Path) -> str:
         limits = {"thrift_string_size_limit": _FOOTER_LIMIT, "thrift_container_size_limit": 1 << 20}
         with pq.ParquetFile(pa.BufferReader(data), **limits) as file:
             text = (file.schema_arrow.metadata or {})[_KEY].decode()
-    except FileNotFoundError:
-        raise GridError(f"there is no file {path}: {remedy}") from None
     except ReleaseFileError as error:
         raise GridError(f"{path} is not a file of a partition: {error}; {remedy}") from None
     except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError, DPRegionsError):

@@ -18,6 +18,9 @@ _HALF = STEPS // 2
 PAD = 2
 """Entries before doubled row 0 in the buffers of `row_spans` (and as many after the last)."""
 
+_NOTED = 4096
+"""Ends of spans that are noted before they are added."""
+
 
 @njit(cache=True, nogil=True)
 def span_buffers(n_rows):
@@ -151,6 +154,9 @@ def add_bodies(xy, offsets, n_rows, n_cols, steps):
     The running sum of `steps` along its rows is the histogram (and a last column of zeros).
     """
     low, high = span_buffers(n_rows)
+    flat, width = steps.reshape(-1), 2 * n_cols
+    # Noted first and added together: of an array beyond the cache, many entries then come at once.
+    ends, n = np.empty(_NOTED, np.int64), 0
     for i in range(offsets.size - 1):
         start, stop = offsets[i], offsets[i + 1]
         if start == stop:
@@ -158,9 +164,22 @@ def add_bodies(xy, offsets, n_rows, n_cols, steps):
         first, last = row_spans(xy, start, stop, n_rows, low, high)
         for d in range(2 * first, 2 * last + 1):
             a, b = max(low[d + PAD], 0), min(high[d + PAD], n_cols - 1)
-            if a <= b:
-                steps[d, 2 * a] += 1
-                steps[d, 2 * b + 1] -= 1
+            if a > b:
+                continue
+            ends[n], ends[n + 1] = d * width + 2 * a, d * width + 2 * b + 1
+            n += 2
+            if n == _NOTED:
+                _add_ends(ends, n, flat)
+                n = 0
+    _add_ends(ends, n, flat)
+
+
+@njit(cache=True, nogil=True)
+def _add_ends(ends, n, flat):
+    """Add 1 where a span begins and take 1 where it ends, for ``n / 2`` spans."""
+    for j in range(0, n, 2):
+        flat[ends[j]] += 1
+        flat[ends[j + 1]] -= 1
 
 
 @njit(cache=True, nogil=True)

@@ -58,12 +58,8 @@ class RegionStream:
     ) -> None:
         import pyarrow as pa
 
-        described = {"crs": crs.to_json_dict(), "crs_type": "projjson"} if crs else {}
-        metadata = {
-            "ARROW:extension:name": "geoarrow.wkb",
-            "ARROW:extension:metadata": json.dumps(described),
-        }
-        geometry = pa.field("geometry", schema.field("geometry").type, metadata=metadata)
+        kind = schema.field("geometry").type
+        geometry = pa.field("geometry", kind, metadata=wkb_metadata(crs))
         self.schema = pa.schema([*(f for f in schema if f.name != "geometry"), geometry])
         self.crs = crs
         self.attrs = {} if unit is None else {UNIT_ATTRIBUTE: unit}
@@ -118,6 +114,15 @@ class RegionStream:
         """Return the columns and the CRS; nothing is counted."""
         where = crs_label(self.crs) if self.crs else "no CRS"
         return f"<RegionStream of {', '.join(self.columns)}, {where}>"
+
+
+def wkb_metadata(crs: CRS | None) -> dict[str, str]:
+    """Return what marks a field of an Arrow schema as WKB in a CRS."""
+    described = {"crs": crs.to_json_dict(), "crs_type": "projjson"} if crs else {}
+    return {
+        "ARROW:extension:name": "geoarrow.wkb",
+        "ARROW:extension:metadata": json.dumps(described),
+    }
 
 
 def in_our_words(batches: Iterator[T], kinds: Kinds, error: Exception) -> Iterator[T]:
@@ -278,7 +283,7 @@ def _unmarked(schema: pyarrow.Schema) -> str:
         return (named or binary)[0]
     raise InputTypeError(
         f"no WKB column among {', '.join(schema.names)}: one binary column is needed, or one "
-        f"named 'geometry'"
+        f"named 'geometry'. Fixes become regions by dpregions.regions_from_fixes"
     )
 
 

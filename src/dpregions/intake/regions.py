@@ -33,7 +33,7 @@ from dpregions.intake.geometries import decoded, object_array, outlines_of
 from dpregions.intake.groups import GroupedOutlines, group_numbers, refuse_column
 from dpregions.intake.ids import IdColumns, id_names, refuse_kind, user_numbers
 from dpregions.intake.sources.spark_files import SparkRegions, is_spark, schema_of
-from dpregions.intake.units import mark_of, protected
+from dpregions.intake.units import mark_of, protected, stated_unit
 from dpregions.intake.users import Users, UserWords
 from dpregions.unforeseen import READING, foreseen, foreseen_items
 
@@ -125,7 +125,8 @@ def read_unit(regions: Any, user_id: Any, unit: Unit | None) -> tuple[Any, Any, 
     No row is read. A mark of the regions refuses another unit than theirs.
     """
     regions = with_schema(regions)
-    return regions, *protected(user_id, unit, marked=mark_of(regions))
+    held = stated_unit(schema_of(regions).metadata) if is_spark(regions) else mark_of(regions)
+    return regions, *protected(user_id, unit, marked=held)
 
 
 def read_outlines(

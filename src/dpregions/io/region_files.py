@@ -12,15 +12,16 @@ if TYPE_CHECKING:
     import geopandas
 
 
-def save_regions(regions: geopandas.GeoDataFrame, path: Path) -> None:
+def save_regions(regions: geopandas.GeoDataFrame, path: Path, *, fresh: bool = False) -> None:
     """Write regions as GeoParquet, with their unit, whole or not at all.
 
     The file is for its owner's eyes (mode 600). The unit is in the schema's metadata, so that
-    it lasts where a tool drops what pandas knows about a frame.
+    it lasts where a tool drops what pandas knows about a frame. With `fresh`, a file that is there
+    is not replaced: FileExistsError.
     """
     import pyarrow.parquet as pq
 
-    with replacing(path, mode=SECRET) as part:
+    with replacing(path, mode=SECRET, fresh=fresh) as part:
         regions.to_parquet(part, index=False)
         table = pq.read_table(part)
         unit = str(regions.attrs.get(UNIT_ATTRIBUTE, "user"))

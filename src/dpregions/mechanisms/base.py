@@ -162,11 +162,12 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """What a file holds, as read: the statement is checked, the rest is not."""
+    """What a file holds. As read, the statement is checked and the rest is not."""
 
     statement: Statement
     counts: NDArray[np.int64]
     signed: NDArray[np.float64] | None
+    """None in a covert release, and where it follows from the mechanism's columns."""
     options: Mapping[str, Any]
     """What `Outcome.options` gave, as JSON brings it back."""
     columns: Columns
@@ -262,6 +263,12 @@ class Outcome(ABC):
         """
         middle, width = self.estimate(selection), self.half_widths(selection, confidence)
         return np.maximum(middle - width, 0), np.maximum(middle + width, 0)
+
+    def worst_bounds(
+        self, selection: Selection, confidence: float
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return `bounds` that hold whatever detail was not measured; here all was measured."""
+        return self.bounds(selection, confidence)
 
     def bounds_of(
         self, cells: tuple[int, int, int, int], confidence: float

@@ -1,4 +1,4 @@
-"""Names of accounts in a ledger: which text is one, and which two look alike.
+"""Names of accounts in a ledger, and what is declared of them: which text is one, which look alike.
 
 A name is published with every release and read by people, so it must show all that it is made
 of: printable, on one line, nothing invisible. One name has one spelling here, Unicode's composed
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import unicodedata
 
-from dpregions.errors import InputError, InputTypeError
+from dpregions.errors import Argument, InputError, InputTypeError
 
-LONGEST = 100
+LONGEST, LONGEST_FACT = 100, 300
 
 # What counts as printable and shows as nothing, or as a blank that is not a space: joiners,
 # fillers, selectors of variants, empty patterns. Python tells of format characters itself.
@@ -40,6 +40,20 @@ def account_name(text: object) -> str:
             argument="dataset",
         )
     return name
+
+
+def fact(text: object, argument: str) -> str:
+    """Return what is declared of an account as a ledger writes it, or refuse what cannot be."""
+    if not isinstance(text, str):
+        raise InputTypeError(Argument(argument), f" is text, got {type(text).__name__}")
+    said = unicodedata.normalize("NFC", text)
+    if not (said.isprintable() and said == said.strip() and 0 < len(said) <= LONGEST_FACT):
+        raise InputError(
+            Argument(argument, f"{text!a}"),
+            f" cannot be published with releases: give 1 to {LONGEST_FACT} printable characters, "
+            f"no space at either end",
+        )
+    return said
 
 
 def look_alike(name: str) -> str:

@@ -72,6 +72,17 @@ class Budget:
         """Refuse an epsilon of so many digits that its shares might have too many."""
         _refuse_longer(self.epsilon, self.MOST_GIVEN_DIGITS)
 
+    def refuse_large(self, *, allowed: bool = False) -> None:
+        """Refuse an epsilon that protects next to nothing, unless it is allowed by name."""
+        if self.epsilon > LARGE_EPSILON and allowed is not True:
+            raise PrivacyError(
+                Argument("epsilon", str(self)),
+                f" protects next to nothing: above {LARGE_EPSILON}, the odds of a guess about one "
+                f"person may grow more than {math.exp(LARGE_EPSILON) / 1e6:.0f} million times. "
+                f"Choose a smaller one, such as 1; whoever can answer for it gives ",
+                Argument("allow_epsilon", "True"),
+            )
+
     def split(self, *weights: Fraction | Decimal | float) -> tuple[Budget, ...]:
         """Return one share for each weight, in proportion; the shares sum to this budget exactly.
 

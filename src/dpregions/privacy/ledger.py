@@ -12,7 +12,7 @@ import os
 import re
 import sqlite3
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -29,16 +29,21 @@ from dpregions.errors import (
     printable,
 )
 from dpregions.lengths import short_text
-from dpregions.privacy.account_names import account_name, look_alike
+from dpregions.privacy.account_names import account_name, fact, look_alike
 from dpregions.privacy.budget import Budget, PrivacyUnit
+from dpregions.privacy.chain import digest_at
 from dpregions.privacy.ledger_file import insert, now, transaction
 
 if TYPE_CHECKING:
     from dpregions.choices import Neighbours, Unit
     from dpregions.privacy.budget import BudgetLike
     from dpregions.privacy.noise import MeteredNoise, NoiseSource
+    from dpregions.privacy.verification import Paid, Verification
 
 Kind = Literal["total", "debit"]
+
+FACTS = ("source", "period", "owner")
+"""What an account may be declared to be of."""
 
 MOST_SUM_DIGITS = 3000
 """Digits that a sum of debits may have. Odd fractions have denominators that multiply, and the
@@ -88,6 +93,8 @@ class Account:
     privacy_unit: PrivacyUnit
     total: Fraction
     entries: tuple[Entry, ...]
+    declared: tuple[tuple[str, str], ...] = ()
+    """Its source, period and owner, those that were said when it was opened."""
 
     @property
     def spent(self) -> Fraction:
@@ -98,6 +105,21 @@ class Account:
     def remaining(self) -> Fraction:
         """What is left to spend."""
         return self.total - self.spent
+
+
+class Receipt(str):
+    """A debit as a release publishes it: the ledger's random id, data set, entry's number."""
+
+    digest: str
+    """Of the debit's link in the ledger's chain."""
+    declared: tuple[tuple[str, str], ...]
+    """What the account was declared to be of."""
+
+    def __new__(cls, entry: str, digest: str, declared: tuple[tuple[str, str], ...]) -> Receipt:
+        """Make one of an entry."""
+        made = super().__new__(cls, entry)
+        made.digest, made.declared = digest, declared
+        return made
 
 
 class Ledger:
@@ -139,6 +161,10 @@ class Ledger:
         *,
         unit: Unit = "user",
         neighbours: Neighbours = "add-remove",
+        source: str | None = None,
+        period: str | None = None,
+        owner: str | None = None,
+        allow_epsilon: bool = False,
     ) -> None:
         """Open an account, and the ledger's file if there is none.
 
@@ -152,17 +178,27 @@ class Ledger:
         unit, neighbours
             The promise that epsilon is about, for good: losses of different promises do not
             add up, so releases with another one are refused.
+        source, period, owner : str, optional
+            Where the data are from, of which time, and who answers for them: public, published
+            with every release, and for good. No two accounts have one source and one period.
+        allow_epsilon : bool
+            Take a total above 20, which protects next to nothing.
         """
         name, promise, budget = account_name(dataset), PrivacyUnit(neighbours, unit), _given(total)
+        budget.refuse_large(allowed=allow_epsilon)
+        given = zip(FACTS, (source, period, owner), strict=True)
+        facts = {of: None if said is None else fact(said, of) for of, said in given}
         with transaction(self.path, write=True, new=True) as db:
             self._refuse_taken(db, name)
-            row = {"unit": promise.unit, "neighbours": promise.neighbours}
+            self._refuse_same_data(db, facts)
+            row = {"unit": promise.unit, "neighbours": promise.neighbours, **facts}
             insert(db, "dataset", name=name, **row, created=now())
             _insert(db, name, "total", budget, "account opened")
 
-    def set_total(self, dataset: str, total: BudgetLike) -> None:
+    def set_total(self, dataset: str, total: BudgetLike, *, allow_epsilon: bool = False) -> None:
         """Change the total, to what was spent at least. The history keeps the old one."""
         budget = _given(total)
+        budget.refuse_large(allowed=allow_epsilon)
         with transaction(self.path, write=True) as db:
             account = self._account(db, dataset)
             if budget.epsilon < account.spent:
@@ -178,21 +214,22 @@ class Ledger:
         with transaction(self.path) as db:
             _refuse(self._account(db, dataset), _given(epsilon), promise)
 
-    def debit(self, dataset: str, epsilon: BudgetLike, promise: PrivacyUnit, what: str) -> str:
+    def debit(self, dataset: str, epsilon: BudgetLike, promise: PrivacyUnit, what: str) -> Receipt:
         """Spend epsilon, or refuse to, in one transaction; on disk when this returns.
 
         Returns
         -------
-        str
+        Receipt
             The entry, as a release publishes it: the ledger's random id, the data set's name
-            and the entry's number.
+            and the entry's number; with its digest.
         """
         budget = _given(epsilon)
         with transaction(self.path, write=True) as db:
             account = self._account(db, dataset)
             _refuse(account, budget, promise)
             number = _insert(db, account.dataset, "debit", budget, what)
-            return f"{_id(db)}/{account.dataset}/{number}"
+            entry = f"{_id(db)}/{account.dataset}/{number}"
+            return Receipt(entry, str(digest_at(db, "entry", number)), account.declared)
 
     def mark_released(self, entry: str) -> None:
         """Note that the release paid for by an entry was handed over."""
@@ -224,6 +261,42 @@ class Ledger:
         """Return the accounts of all data sets, oldest first."""
         with transaction(self.path) as db:
             return [self._account(db, name) for name in _names(db)]
+
+    def verify(
+        self, releases: Mapping[str, Paid] | None = None, checksums: Mapping[str, str] | None = None
+    ) -> Verification:
+        """Return what is wrong with the ledger, by itself and beside releases.
+
+        The chain alone finds rows that were changed; with releases also a ledger that was written
+        anew, or is an older copy.
+
+        Parameters
+        ----------
+        releases : dict of Release, optional
+            By the names that problems are to say.
+        checksums : dict of str, optional
+            The SHA-256 of the releases' files, by the same names.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> ledger = Ledger(tempfile.mkdtemp() + "/budget.ledger")
+        >>> ledger.create("taxis", 3)
+        >>> ledger.verify().problems
+        ()
+        """
+        from dpregions.privacy.verification import verified
+
+        return verified(self, releases or {}, checksums or {})
+
+    def migrate(self) -> int:
+        """Give a ledger from before the chain its chain, in place; return how many rows it has.
+
+        All or nothing: whenever it is stopped, the ledger is the old one or the new one.
+        """
+        from dpregions.privacy.migration import migrated
+
+        return migrated(self.path)
 
     @contextmanager
     def paying(
@@ -265,7 +338,7 @@ class Ledger:
                     "the release is made and paid for, but its ledger will say interrupted: "
                     f"{error}",
                     LedgerWarning,
-                    stacklevel=4,
+                    stacklevel=5,
                 )
 
     def _refuse_taken(self, db: sqlite3.Connection, name: str) -> None:
@@ -284,9 +357,22 @@ class Ledger:
                     argument="dataset",
                 )
 
+    def _refuse_same_data(self, db: sqlite3.Connection, facts: dict[str, str | None]) -> None:
+        """Refuse a second account of one source and one period: their losses would add up."""
+        if facts["source"] is None:
+            return
+        wanted = "SELECT name FROM dataset WHERE source IS ? AND period IS ?"
+        same = db.execute(wanted, (facts["source"], facts["period"])).fetchone()
+        if same is not None:
+            raise LedgerError(
+                f"data set {same[0]!r} is declared to be of this source and period already: use "
+                f"that account, as losses of the same people add up, or say what differs",
+                argument="source",
+            )
+
     def _account(self, db: sqlite3.Connection, dataset: str) -> Account:
         name = account_name(dataset)
-        wanted = "SELECT neighbours, unit FROM dataset WHERE name = ?"
+        wanted = f"SELECT neighbours, unit, {', '.join(FACTS)} FROM dataset WHERE name = ?"
         found = db.execute(wanted, (name,)).fetchone()
         if found is None:
             known = ", ".join(map(repr, _names(db)))
@@ -297,7 +383,9 @@ class Ledger:
             )
         entries = tuple(_entries(db, name, self.path))
         totals = [entry.epsilon for entry in entries if entry.kind == "total"]
-        return Account(name, PrivacyUnit(*found), totals[-1], entries)
+        facts = zip(FACTS, found[2:], strict=True)
+        declared = tuple((of, printable(str(said))) for of, said in facts if said is not None)
+        return Account(name, PrivacyUnit(*found[:2]), totals[-1], entries, declared)
 
     def _number(self, db: sqlite3.Connection, entry: str) -> int:
         """Return the number of a debit of this ledger."""

@@ -1,9 +1,10 @@
 """The ledger's file: SQLite opened, checked, locked and closed again, one transaction at a time.
 
 Owns the schema, durability and the words for what may be wrong with the file. Everything in it is
-only ever inserted, each row with the number after the last; triggers refuse the rest, and a file
-without them is refused. No connection outlives its transaction, so processes share nothing but
-the file, and a process that forks or dies takes nobody's lock along.
+only ever inserted, each row with the number after the last and with a link in the chain; triggers
+refuse the rest, and a file without them, or with a broken chain, is refused. No connection outlives
+its transaction, so processes share nothing but the file, and a process that forks or dies takes
+nobody's lock along.
 
 The journal is the rollback journal, not WAL: WAL needs memory shared by all processes, which
 network disks do not give, and leaves committed debits in a second file that a copy of the
@@ -14,7 +15,6 @@ bring the journal back and undo the debit.
 
 from __future__ import annotations
 
-import os
 import secrets
 import sqlite3
 from collections.abc import Iterator
@@ -22,21 +22,24 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dpregions.atomic_files import SECRET
+from dpregions.atomic_files import SECRET, replacing
 from dpregions.errors import LedgerError, LedgerUnavailableError
+from dpregions.privacy.chain import broken, next_link
 
 APPLICATION = int.from_bytes(b"dprl", "big")
 """The number in the file's header that tells a ledger from other SQLite files."""
-VERSION = 2
+VERSION = 3
 PATIENCE = 60.0
 """Seconds to wait for the other processes that use the ledger."""
 
 _NUMBER = "number INTEGER PRIMARY KEY CHECK (number > 0)"
-_TABLES = {
-    "ledger": f"{_NUMBER}, id TEXT NOT NULL, created TEXT NOT NULL",
+TABLES = {
+    # `migrated` is when a ledger from before the chain got one.
+    "ledger": f"{_NUMBER}, id TEXT NOT NULL, created TEXT NOT NULL, migrated TEXT",
     "dataset": (
         f"{_NUMBER}, name TEXT NOT NULL UNIQUE CHECK (typeof(name) = 'text'), "
-        "unit TEXT NOT NULL, neighbours TEXT NOT NULL, created TEXT NOT NULL"
+        "unit TEXT NOT NULL, neighbours TEXT NOT NULL, "
+        "source TEXT, period TEXT, owner TEXT, created TEXT NOT NULL"
     ),
     # epsilon is text, a fraction: SQLite's numbers are floats.
     "entry": (
@@ -50,24 +53,30 @@ _TABLES = {
         "kind TEXT NOT NULL CHECK (kind IN ('released', 'saved')), "
         "file TEXT, sha256 TEXT, time TEXT NOT NULL"
     ),
+    "link": (
+        f"{_NUMBER}, of TEXT NOT NULL, row INTEGER NOT NULL, "
+        "digest TEXT NOT NULL CHECK (typeof(digest) = 'text')"
+    ),
 }
+LINKED = tuple(table for table in TABLES if table != "link")
+"""The tables whose rows the chain links."""
 
 # Why an insertion is refused. INSERT OR REPLACE deletes the rows it collides with, and fires no
 # trigger for them: so whatever might collide, by its number or by a name, is stopped before.
-_TAKEN = {
-    table: f"NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 FROM {table})"
-    for table in _TABLES
+_ALSO_TAKEN = {
+    "ledger": " OR NEW.number IS NOT 1",
+    "dataset": " OR EXISTS (SELECT 1 FROM dataset WHERE name = NEW.name)",
 }
-_TAKEN["ledger"] += " OR NEW.number IS NOT 1"
-_TAKEN["dataset"] += " OR EXISTS (SELECT 1 FROM dataset WHERE name = NEW.name)"
 
 
-def _schema() -> dict[str, str]:
+def schema(tables: dict[str, str]) -> dict[str, str]:
     """Return the statements that make a ledger's tables and triggers, by name."""
     made = {}
-    for table, columns in _TABLES.items():
+    for table, columns in tables.items():
         made[table] = f"CREATE TABLE {table} ({columns})"
-        for change, when in {"INSERT": _TAKEN[table], "UPDATE": "1", "DELETE": "1"}.items():
+        taken = f"NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 FROM {table})"
+        taken += _ALSO_TAKEN.get(table, "")
+        for change, when in {"INSERT": taken, "UPDATE": "1", "DELETE": "1"}.items():
             made[f"{table}_no_{change.lower()}"] = (
                 f"CREATE TRIGGER {table}_no_{change.lower()} BEFORE {change} ON {table} "
                 f"WHEN {when} BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
@@ -84,7 +93,19 @@ def transaction(
     A writing one holds the only lock for writing from its first line, so what it reads stays
     true until it has written. `new` makes the file where there is none.
     """
+    with unchecked(path, write=write, new=new) as connection:
+        _check(connection, path, new)
+        yield connection
+
+
+@contextmanager
+def unchecked(
+    path: Path, *, write: bool = False, new: bool = False
+) -> Iterator[sqlite3.Connection]:
+    """Give a transaction on a file that may be no sound ledger: for whoever finds out or mends."""
     with _in_our_words(path):
+        if path.is_dir():
+            raise LedgerError(f"{path} is a folder: name a ledger in it", argument="path")
         if new:
             _make_file(path)
         elif not path.exists():
@@ -93,20 +114,32 @@ def transaction(
                 f"'dpregions budget create'",
                 argument="path",
             )
-        opened = sqlite3.connect(_address(path), uri=True, timeout=PATIENCE, isolation_level=None)
-        # Closing rolls back what was not committed, whatever ended it.
-        with closing(opened) as connection:
-            connection.execute("PRAGMA journal_mode = DELETE")
-            connection.execute("PRAGMA synchronous = EXTRA")
-            connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-            _check(connection, path, new)
+        with _begun(path, write=write) as connection:
             yield connection
-            connection.execute("COMMIT")
+
+
+@contextmanager
+def _begun(path: Path, *, write: bool) -> Iterator[sqlite3.Connection]:
+    """Give a transaction on an SQLite file, in SQLite's words."""
+    opened = sqlite3.connect(_address(path), uri=True, timeout=PATIENCE, isolation_level=None)
+    # Closing rolls back what was not committed, whatever ended it.
+    with closing(opened) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        yield connection
+        connection.execute("COMMIT")
 
 
 def insert(connection: sqlite3.Connection, table: str, **row: object) -> int:
-    """Append a row to a table, in a transaction that writes; return its number."""
+    """Append a row to a table and its link to the chain, in a transaction; return its number."""
+    number = _append(connection, table, row)
+    _append(connection, "link", next_link(connection, table, number))
+    return number
+
+
+def _append(connection: sqlite3.Connection, table: str, row: dict[str, object]) -> int:
     after = f"SELECT coalesce(max(number), 0) + 1 FROM {table}"
     number = int(connection.execute(after).fetchone()[0])
     places = ", ".join("?" * (1 + len(row)))
@@ -127,11 +160,16 @@ def _address(path: Path) -> str:
 
 
 def _make_file(path: Path) -> None:
-    """Make an empty file for its owner's eyes if there is none; SQLite's would follow the umask."""
+    """Make a ledger for its owner's eyes if there is no file, whole or not at all."""
+    if path.exists():
+        return
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, SECRET))
-        os.chmod(path, SECRET)  # a umask may have taken the owner's rights too
-    except FileExistsError:
+        with (
+            replacing(path, mode=SECRET, fresh=True) as part,
+            _begun(part, write=True) as connection,
+        ):
+            set_up(connection, **_fresh())
+    except FileExistsError:  # another process was faster
         pass
     except OSError as error:
         raise LedgerUnavailableError(
@@ -142,58 +180,81 @@ def _make_file(path: Path) -> None:
 
 def _check(connection: sqlite3.Connection, path: Path, new: bool) -> None:
     """Refuse a file that is no sound ledger of this version; set an empty one up if `new`."""
-
-    def pragma(name: str) -> object:
-        return connection.execute(f"PRAGMA {name}").fetchone()[0]
-
-    application, version = pragma("application_id"), pragma("user_version")
-    if not (application or version or connection.execute("SELECT 1 FROM sqlite_master").fetchone()):
+    if is_empty(connection):
         if not new:
             raise LedgerError(
                 f"{path} is empty, no ledger yet: make one with 'dpregions budget create'",
                 argument="path",
             )
-        _set_up(connection)
-    elif application != APPLICATION:
+        set_up(connection, **_fresh())
+    if wrong := faults(connection, path):
+        raise LedgerError(
+            f"the ledger {path} was altered: {wrong[0]}. Restore it from a copy, and count the "
+            f"debits made since; 'dpregions budget verify' says more",
+            argument="path",
+        )
+
+
+def is_empty(connection: sqlite3.Connection) -> bool:
+    """Whether there is nothing in the file yet."""
+    marked = version_of(connection) != (0, 0)
+    return not (marked or connection.execute("SELECT 1 FROM sqlite_master").fetchone())
+
+
+def version_of(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Return the numbers in a file's header: of the application that made it, and the version."""
+    application, version = (
+        int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+        for name in ("application_id", "user_version")
+    )
+    return application, version
+
+
+def _fresh() -> dict[str, str]:
+    return {"id": secrets.token_hex(8), "created": now()}
+
+
+def set_up(connection: sqlite3.Connection, **ledger: str) -> None:
+    """Make the tables and triggers in a file without any, and the ledger's own row."""
+    for statement in schema(TABLES).values():
+        connection.execute(statement)
+    insert(connection, "ledger", **ledger)
+    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def faults(connection: sqlite3.Connection, path: Path) -> list[str]:
+    """Return what was altered in a ledger, in words; refuse what is none of this version."""
+    application, version = version_of(connection)
+    if application != APPLICATION:
         raise LedgerError(
             f"{path} is an SQLite file, but no dpregions ledger: give another path", argument="path"
         )
-    elif version != VERSION:
-        remedy = (
-            "open a new one with 'dpregions budget create', with what was left as the total"
-            if version in range(VERSION)
-            else "use the release of dpregions that wrote it, or a newer one"
-        )
+    if version != VERSION:
+        remedy = {
+            1: "open a new one with 'dpregions budget create', with what was left as the total",
+            2: f"it is from before the chain: 'dpregions budget migrate {path}' brings it over",
+        }.get(version, "use the release of dpregions that wrote it, or a newer one")
         raise LedgerError(
             f"{path} is a ledger of version {version}; this dpregions knows version {VERSION}: "
             f"{remedy}",
             argument="path",
         )
-    elif pragma("quick_check(1)") != "ok":
+    if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
         raise _damaged(path)
-    _refuse_altered(connection, path)
+    if not as_made(connection, TABLES):
+        return [
+            "its tables, its triggers or the numbers of its rows are not as dpregions made them"
+        ]
+    return broken(connection, LINKED)
 
 
-def _set_up(connection: sqlite3.Connection) -> None:
-    for statement in _schema().values():
-        connection.execute(statement)
-    insert(connection, "ledger", id=secrets.token_hex(8), created=now())
-    connection.execute(f"PRAGMA application_id = {APPLICATION}")
-    connection.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def _refuse_altered(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse a ledger whose tables or triggers are not as made, or that lacks a row."""
+def as_made(connection: sqlite3.Connection, tables: dict[str, str]) -> bool:
+    """Whether tables and triggers are as made, and no row is missing."""
     # SQLite's own names: indexes of keys, and statistics that another tool may have gathered.
     others = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite@_%' ESCAPE '@'"
-    as_made = dict(connection.execute(others).fetchall()) == _schema()
-    if not (as_made and all(_is_whole(connection, table) for table in _TABLES)):
-        raise LedgerError(
-            f"the ledger {path} was altered: its tables, its triggers or the numbers of its rows "
-            f"are not as dpregions made them. Restore it from a copy, and count the debits made "
-            f"since",
-            argument="path",
-        )
+    same = dict(connection.execute(others).fetchall()) == schema(tables)
+    return same and all(_is_whole(connection, table) for table in tables)
 
 
 def _is_whole(connection: sqlite3.Connection, table: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,9 @@ from dpregions.errors import Argument, InputTypeError, OverBudgetError, PrivacyE
 from dpregions.lengths import whole_number
 from dpregions.memory import n_workers
 from dpregions.privacy.budget import Budget, BudgetLike
+
+if TYPE_CHECKING:
+    from dpregions.privacy.ledger import Receipt
 
 # Past the upper end a draw may leave int64 and nothing of any count is left; below the lower
 # end no draw ever differs from 0, so a larger scale costs nothing and keeps floats in range.
@@ -131,9 +134,9 @@ class MeteredNoise:
     """Noise within a budget: no draw goes beyond it. With a `debit`, that is before the first."""
 
     def __init__(
-        self, noise: NoiseSource, budget: Budget, debit: Callable[[], str] | None = None
+        self, noise: NoiseSource, budget: Budget, debit: Callable[[], Receipt] | None = None
     ) -> None:
-        self.entry: str | None = None
+        self.entry: Receipt | None = None
         self.private, self.label, self.software = noise.private, noise.label, noise.software
         self._noise, self._left, self._debit = noise, budget.epsilon, debit
 

@@ -6,8 +6,6 @@ columns. It knows nothing of Parquet.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,27 +22,13 @@ if TYPE_CHECKING:
     from dpregions.geometry.domain import Domain
     from dpregions.mechanisms.base import Layout, Outcome
     from dpregions.releases.published import Release
-    from dpregions.releases.statement import Statement
 
 _EXACT = 1 << 53
 """Whole numbers up to this are floats."""
 
 
-@dataclass(frozen=True, eq=False)
-class Values:
-    """What a release holds beside its statement."""
-
-    count: NDArray[np.int64]
-    estimate: NDArray[np.float64] | None
-    """None in a covert release, and where it follows from the mechanism's columns."""
-    options: Mapping[str, Any]
-    """The mechanism's, out of the statement."""
-    columns: Columns
-    """The mechanism's own."""
-
-
-def values_of(release: Release, *, filled: bool = False) -> Values:
-    """Return a release's values in the file's types.
+def held_by(release: Release, *, filled: bool = False) -> Held:
+    """Return what a release holds, in the file's types.
 
     With `filled`, estimates too that follow from the mechanism's columns.
     """
@@ -52,11 +36,11 @@ def values_of(release: Release, *, filled: bool = False) -> Values:
     outcome, estimate = release.outcome, None
     signed = outcome.estimates() if filled else outcome.signed
     if signed is not None:
-        estimate = signed.ravel().astype(np.float64)
-        if not (estimate == signed.ravel()).all():
+        estimate = signed.astype(np.float64)
+        if not (estimate == signed).all():
             raise InputError(f"an estimate beyond {_EXACT:,} cannot be saved exactly")
     columns = _conformed(outcome.columns(), mechanism.layout(covert=release.covert))
-    return Values(outcome.counts.ravel(), estimate, outcome.options(), columns)
+    return Held(release, outcome.counts, estimate, outcome.options(), columns)
 
 
 def _conformed(columns: Columns, layout: Layout) -> Columns:
@@ -74,16 +58,13 @@ def _conformed(columns: Columns, layout: Layout) -> Columns:
     return Columns(lists, columns.texts)
 
 
-def outcome_of(statement: Statement, values: Values) -> Outcome:
+def outcome_of(held: Held) -> Outcome:
     """Return what was published, once the values are such as a release may have."""
-    shape, estimate = statement.rows.counts_shape, values.estimate
-    counts = values.count.reshape(shape)
+    statement, counts, signed = held.statement, held.counts, held.signed
     if (counts < 0).any() or counts.sum(dtype=np.float64) >= 2**62:
         raise ReleaseFileError("it has counts that are negative or out of range")
-    if estimate is not None and not np.isfinite(estimate).all():
+    if signed is not None and not np.isfinite(signed).all():
         raise ReleaseFileError("it has estimates that are not finite")
-    signed = None if estimate is None else estimate.reshape(shape)
-    held = Held(statement, counts, signed, values.options, values.columns)
     outcome = chosen(statement.method).outcome(held)
     if outcome.is_covert != statement.covert:
         raise ReleaseFileError("it lacks the column of estimates")

@@ -27,11 +27,12 @@ from dpregions.errors import (
     TooLargeError,
     printable,
 )
-from dpregions.mechanisms.base import Columns, Entries
+from dpregions.mechanisms.base import Columns, Entries, Held
 from dpregions.mechanisms.known import chosen
 from dpregions.memory import LOADED, LOADED_ENTRY, refuse_beyond
 from dpregions.privacy.groups import MOST_GROUPS
-from dpregions.releases.columns import Values, outcome_of, values_of
+from dpregions.readable_files import refuse_unreadable
+from dpregions.releases.columns import held_by, outcome_of
 from dpregions.releases.groups import GroupsOutcome
 from dpregions.releases.parquet_pages import claims_of
 from dpregions.releases.statement import LIMIT as STATEMENT_LIMIT
@@ -109,8 +110,7 @@ def save(
 def read(path: Path | str) -> tuple[Statement, Outcome]:
     """Return what a file says and holds; see `load`, which makes a release of it."""
     path = Path(path)
-    if not path.is_file():
-        raise ReleaseFileError(f"{path}: there is no such file", argument="path")
+    refuse_unreadable(path, error=ReleaseFileError, argument="path")
     with open(path, "rb") as raw, _refusing(path):
         return _read(raw)
 
@@ -199,17 +199,19 @@ def _one_table(release: Release, *, filled: bool = False) -> tuple[pa.Table, dic
     """Return a release, or one group of it, as a table and its mechanism's texts."""
     import pyarrow as pa
 
-    values = values_of(release, filled=filled)
+    held = held_by(release, filled=filled)
     layout = chosen(release.method).layout(covert=release.covert)
-    schema = _schema(layout, release.rows, estimates=values.estimate is not None)
+    schema = _schema(layout, release.rows, estimates=held.signed is not None)
     arrays: dict[str, Any] = _layout(release.rows)
     codes = pa.array(arrays["kind"])
     arrays["kind"] = pa.DictionaryArray.from_arrays(codes, pa.array(KINDS)).cast(pa.string())
-    arrays |= {"count": values.count, "estimate": values.estimate}
-    for name, entries in values.columns.lists.items():
-        arrays[name] = _lists(entries, schema.field(name).type, len(values.count))
+    arrays["count"] = held.counts.ravel()
+    if held.signed is not None:
+        arrays["estimate"] = held.signed.ravel()
+    for name, entries in held.columns.lists.items():
+        arrays[name] = _lists(entries, schema.field(name).type, held.counts.size)
     table = pa.Table.from_arrays([pa.array(arrays[name]) for name in schema.names], schema=schema)
-    return table, dict(values.columns.texts)
+    return table, dict(held.columns.texts)
 
 
 def _lists(entries: Entries, kind: pa.ListType, n: int) -> pa.ListArray:
@@ -372,15 +374,13 @@ def _outcome(
     column: Callable[[str], Any], part: GroupStated, layout: Layout, texts: dict[str, str]
 ) -> Outcome:
     """Return what columns hold, read one after another; refuse other rows."""
-    _check_layout(column, part.statement.rows)
+    rows = part.statement.rows
+    _check_layout(column, rows)
     estimate = column("estimate") if part.estimates else None
-    values = Values(
-        _values(column("count")),
-        None if estimate is None else _values(estimate),
-        part.options,
-        Columns({name: _entries_of(column(name)) for name in layout.lists}, texts),
-    )
-    return outcome_of(part.statement, values)
+    signed = None if estimate is None else _values(estimate).reshape(rows.counts_shape)
+    counts = _values(column("count")).reshape(rows.counts_shape)
+    columns = Columns({name: _entries_of(column(name)) for name in layout.lists}, texts)
+    return outcome_of(Held(part.statement, counts, signed, part.options, columns))
 
 
 def _check_layout(column: Callable[[str], Any], rows: Domain) -> None:

@@ -108,6 +108,14 @@ class GroupsOutcome(Outcome):
         count = self.count(selection)
         return np.minimum(low, count), np.maximum(high, count)
 
+    def worst_bounds(
+        self, selection: Selection, confidence: float
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the sums of ends that all hold at once: each misses in its part of the cases."""
+        each = 1 - (1 - confidence) / len(self.asked)
+        found = [part.worst_bounds(selection, each) for part in self.asked]
+        return _sum([low for low, _ in found]), _sum([high for _, high in found])
+
     def half_widths(self, selection: Selection, confidence: float) -> NDArray[Any]:
         """Return half widths: as many deviations as the widest group's, or a normal variable's.
 
@@ -139,6 +147,11 @@ class GroupsOutcome(Outcome):
         whole = pd.concat(frames, ignore_index=True)
         whole.insert(0, "group", labels)
         return whole
+
+    def options(self) -> dict[str, Any]:
+        """Return the mechanism's options that all groups share; what was chosen is each one's."""
+        found = [part.options() for part in self.parts]
+        return {name: v for name, v in found[0].items() if all(o.get(name) == v for o in found)}
 
     def on(self, grid: Domain) -> GroupsOutcome:
         """Return what the groups' outcomes say of another domain."""

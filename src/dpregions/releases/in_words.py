@@ -44,7 +44,8 @@ def _lines(release: Release) -> Iterator[str]:
     aim = f"; the budget is laid out for {aim}" if aim else ""
     longer = {"shrink": "shrunk to it", "drop": "left out"}[release.oversize]
     listed = "" if release.groups is None else f", the list of groups by {release.groups.by!r}"
-    yield f"dpregions release, method {release.method!r}, software version {release.version}."
+    method = f"{release.method!r}{_options(release)}"
+    yield f"dpregions release, method {method}, software version {release.version}."
     yield f"Privacy: {promise}"
     if release.private:
         (half, more), (one, less) = ((said, surest(release.budget, p)) for p, said in PRIORS)
@@ -106,8 +107,9 @@ def _records(release: Release) -> Iterator[str]:
     if release.software:
         drawn = ", ".join(f"{name} {version}" for name, version in release.software)
         yield f"Noise drawn by: {drawn}."
-    link = f", with the digest {release.ledger_digest}" if release.ledger_digest else ""
-    yield f"Ledger: {release.ledger_entry or NOT_RECORDED}{link}."
+    yield f"Ledger: {release.ledger_entry or NOT_RECORDED}."
+    if release.ledger_digest:
+        yield f"Its link in the ledger's chain: {release.ledger_digest}."
     if release.declared:
         facts = "; ".join(f"{name}: {said}" for name, said in release.declared)
         yield f"Account of: {facts}."
@@ -116,6 +118,13 @@ def _records(release: Release) -> Iterator[str]:
     if release.sign_off:
         answers = "; ".join(f"{name}: {said}" for name, said in release.sign_off)
         yield f"Signed off: {answers}."
+
+
+def _options(release: Release) -> str:
+    """Return the options of the mechanism that are a word or a number, as they were given."""
+    options = release.outcome.options().items()
+    said = [f"{name}={value!r}" for name, value in options if isinstance(value, str | int)]
+    return f" ({', '.join(said)})" if said else ""
 
 
 def _exact(release: Release) -> str:

@@ -32,11 +32,13 @@ from dpregions.intake.regions import read_unit
 from dpregions.mechanisms.base import Cost
 from dpregions.mechanisms.known import chosen
 from dpregions.memory import refuse_beyond
+from dpregions.policy import site_policy
 from dpregions.privacy.budget import Budget, PrivacyUnit
 from dpregions.privacy.groups import Groups
 from dpregions.privacy.noise import MeteredNoise, SystemNoise
 from dpregions.releases.groups import GroupsOutcome
 from dpregions.releases.published import Release
+from dpregions.releases.sign_off import answers_of
 from dpregions.releases.statement import refuse_unwritable
 
 if TYPE_CHECKING:
@@ -68,6 +70,8 @@ def release(
     crs: Any = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
+    sign_off: Any = None,
+    allow_epsilon: bool = False,
 ) -> Release:
     """Publish regions once, under differential privacy.
 
@@ -79,8 +83,8 @@ def release(
     grid : Grid or Partition
         The public area and cells, chosen without looking at the data.
     epsilon : number
-        The privacy loss, greater than 0. Above 20 it protects next to nothing, and a
-        `SettingWarning` says so.
+        The privacy loss, greater than 0. Above 20 it protects next to nothing and is refused,
+        unless `allow_epsilon` is True.
     max_diameter : float or str
         The largest diameter of a region, in CRS units or as text ("2km"): public, enforced.
         Beyond the diagonal of the area, a `SettingWarning` is issued.
@@ -121,6 +125,10 @@ def release(
         refused. Make one with ``dpregions budget create``.
     dataset : str, optional
         The data set's name in the ledger; published with the release.
+    sign_off : path or dict, optional
+        The curator's answers on a sign-off sheet (docs/sign-off.md), published with the release.
+    allow_epsilon : bool
+        Take an epsilon above 20, with a `SettingWarning`.
 
     Returns
     -------
@@ -147,6 +155,8 @@ def release(
         by=by,
         groups=groups,
         crs=crs,
+        sign_off=sign_off,
+        allow_epsilon=allow_epsilon,
     )
     if (ledger is None) != (dataset is None):
         raise InputError(
@@ -194,8 +204,10 @@ def _paid(
     dataset: str | None,
 ) -> Release:
     """Return the release of what is counted, paid by the ledger before the first draw of noise."""
+    held: dict[str, Any] = {"policy": terms.held_to_policy(unit, ledger)}
+    held["sign_off"] = terms.answers
     if ledger is None or dataset is None:
-        return _published(SystemNoise(), count(), unit, terms)
+        return replace(_published(SystemNoise(), count(), unit, terms), **held)
     from dpregions.privacy.ledger import Ledger
 
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
@@ -205,7 +217,11 @@ def _paid(
         what += f", {len(terms.grouping.labels)} groups by {terms.grouping.by!r}"
     with book.paying(SystemNoise(), dataset, terms.cost, promise, what) as noise:
         made = _published(noise, count(), unit, terms)
-    return replace(made, ledger_entry=noise.entry)
+    if noise.entry is not None:
+        paid = noise.entry
+        held |= {"ledger_entry": str(paid), "ledger_digest": paid.digest}
+        held |= {"declared": paid.declared}
+    return replace(made, **held)
 
 
 def release_with(
@@ -222,7 +238,7 @@ def release_with(
     Takes what `release` takes, but no ledger.
     """
     regions, ids, kept = read_unit(regions, user_id, unit)
-    stated = Terms(grid=grid, **terms)
+    stated = Terms(grid=grid, **{"allow_epsilon": True} | terms)
     return _published(noise, _tally(regions, ids, stated), kept, stated)
 
 
@@ -246,9 +262,12 @@ class Terms:
     by: str | None = None
     groups: Iterable[str | int] | None = None
     crs: Any = None
+    sign_off: Any = None
+    allow_epsilon: bool = False
 
     budget: Budget = field(init=False)
     """Of one group, where there are groups."""
+    answers: tuple[tuple[str, str], ...] = field(init=False)
     grouping: Groups | None = field(init=False)
     cost: Budget = field(init=False)
     """What the whole release costs."""
@@ -261,6 +280,7 @@ class Terms:
         settle = partial(object.__setattr__, self)
         settle("budget", Budget(self.epsilon))
         self.budget.refuse_long()
+        settle("answers", answers_of(self.sign_off))
         PrivacyUnit(self.neighbours)
         if not isinstance(self.covert, bool | np.bool_):
             raise InputTypeError(Argument("covert"), f" must be True or False, got {self.covert!r}")
@@ -268,6 +288,7 @@ class Terms:
         settle("mechanism", chosen(self.method, self.workload, self.favour))
         settle("grouping", Groups.of(self.by, self.groups))
         settle("cost", self._cost())
+        self.cost.refuse_large(allowed=self.allow_epsilon)
         if self.max_diameter is None:
             raise PrivacyError(
                 Argument("max_diameter"),
@@ -307,6 +328,18 @@ class Terms:
                 ("list fewer ", Argument("groups"), ", or use larger cells"),
                 PrivacyError,
             )
+
+    def held_to_policy(
+        self, unit: Unit | None, ledger: Ledger | str | os.PathLike[str] | None
+    ) -> str | None:
+        """Refuse what the site's policy does not allow; return the policy's digest, if any."""
+        policy = site_policy()
+        if policy is None:
+            return None
+        path: Any = getattr(ledger, "path", ledger)
+        epsilon = self.cost.epsilon
+        policy.refuse(epsilon=epsilon, unit=unit, ledger=path, signed=bool(self.answers))
+        return policy.digest
 
     def warn_of_odd(self, stacklevel: int) -> None:
         """Warn of public settings that protect or bound next to nothing."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from dpregions.choices import Within, refuse_other
+from dpregions.choices import Detail, Within, refuse_other
 from dpregions.errors import InputError, PrivacyError, QueryError
 from dpregions.geometry.domain import check_domain
 from dpregions.privacy.budget import Budget
@@ -198,6 +198,7 @@ class Release(Statement):
         self,
         *query: Any,
         confidence: float = 0.95,
+        detail: Detail = "likely",
         cells: Any = None,
         within: Within | None = None,
         crs: Any = None,
@@ -207,7 +208,9 @@ class Release(Statement):
         The true count is that of the regions as they were counted: one a user, within
         `max_diameter`. From noisy and public information alone. It is never negative, so
         neither is the interval. Within cells that form no rectangle, it is about the Euler sum
-        over them (see `Grid.is_exact`).
+        over them (see `Grid.is_exact`). It allows for the noise, by its law, and for detail
+        that was not measured, by rules that were checked on many kinds of data and are no part
+        of the privacy claim: see "What intervals promise" in the documentation.
 
         Parameters
         ----------
@@ -215,6 +218,11 @@ class Release(Statement):
             As for `count`.
         confidence : float
             Between 0 and 1.
+        detail : {"likely", "worst"}
+            What is thought of regions inside the parts that were measured. "likely" judges it
+            by noisy counts. "worst" leaves it open, for rectangles alone: whatever regions do
+            there, only noise beyond its quantile makes the interval miss. It is far wider,
+            and takes time in the number of parts.
 
         Returns
         -------
@@ -223,12 +231,14 @@ class Release(Statement):
         """
         self._need_signed("intervals")
         rule = self._rule(within)
-        found = self.grid.look_up(query, crs, rule) if cells is None else None
+        refuse_other(detail, Detail, "detail")
+        likely = detail == "likely"
+        found = self.grid.look_up(query, crs, rule) if cells is None and likely else None
         ends = None if found is None else self.asked.bounds_of(found, confidence)
         if ends is not None:
             return ends
         selection = self._selected(query, cells, rule, crs)
-        low, high = self.asked.bounds(selection, confidence)
+        low, high = self._bounds(selection, confidence, detail)
         if selection.index is not None:
             import pandas as pd
 
@@ -287,7 +297,16 @@ class Release(Statement):
         )
         return found
 
-    def answers(self, selection: Selection, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
+    def _bounds(
+        self, selection: Selection, confidence: float, detail: Detail
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        asked = self.asked
+        bounds = asked.worst_bounds if detail == "worst" else asked.bounds
+        return bounds(selection, confidence)
+
+    def answers(
+        self, selection: Selection, confidence: float = 0.95, detail: Detail = "likely"
+    ) -> dict[str, NDArray[Any]]:
         """Return `count`, `low` and `high` (unless covert), `within`, `exact`, one a query.
 
         `within` is the rule that answered. `exact` says that no region counts twice: a query was
@@ -295,7 +314,7 @@ class Release(Statement):
         """
         found: dict[str, NDArray[Any]] = {"count": self.asked.count(selection)}
         if not self.covert:
-            found["low"], found["high"] = self.asked.bounds(selection, confidence)
+            found["low"], found["high"] = self._bounds(selection, confidence, detail)
         rule = np.where(selection.as_drawn, "shape", "cells")
         return found | {"within": rule, "exact": selection.exact}
 
@@ -332,7 +351,7 @@ class Release(Statement):
         """
         return self.outcome.to_regions()
 
-    def save(self, path: Path | str) -> None:
+    def save(self, path: Path | str, *, fresh: bool = False) -> str:
         """Write the release to a Parquet file, whole or not at all; `load` reads it back.
 
         DuckDB, Polars and pandas read the file too: docs/file-format.md has the SQL. It holds
@@ -342,8 +361,15 @@ class Release(Statement):
         ----------
         path : pathlib.Path or str
             A file that is there already is replaced.
+        fresh : bool
+            Do not replace one: FileExistsError.
+
+        Returns
+        -------
+        str
+            The SHA-256 of the file.
         """
-        file.save(self, path)
+        return file.save(self, path, fresh=fresh)
 
     def to_geodataframe(
         self, kind: Kind = "faces", *, block: int = 1, confidence: float = 0.95

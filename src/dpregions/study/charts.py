@@ -40,6 +40,7 @@ STYLES = {
     "centroid points": Style("centroids (uniform grid)", "#009E73", "^"),
     "adaptive grid": Style("centroids (adaptive grid)", "#56B4E9", "P"),
     "quadtree": Style("centroids (quadtree)", "#CC79A7", "X"),
+    "kd-tree": Style("centroids (kd-tree)", "#882255", "p"),
     "four corners": Style("four corners", "#A6761D", "<"),
 }
 """In the order of legends; methods that are not here are in tables only."""

@@ -103,6 +103,13 @@ class TestEverySource:
         assert shares == sorted(shares)
         assert shares[-1] == 1.0
 
+    @pytest.mark.parametrize("name", ["city.parquet", "city.gpkg", "city.fgb", "city.shp"])
+    def test_progress_does_not_tell_how_many_rows_there_are(self, name, folder):
+        """One step of so many rows would be a share from which their number follows."""
+        shares, size = [], len(CITY) // 5
+        list(open_in_chunks(folder / name, chunk_rows=size, progress=shares.append))
+        assert 0.2 not in np.round(shares, 3)
+
     def test_only_the_needed_columns_are_read(self, folder, monkeypatch):
         asked = []
         real = pq.ParquetFile.iter_batches

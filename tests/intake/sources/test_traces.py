@@ -146,7 +146,7 @@ def test_unusable_paths_and_options_are_clear_errors(tmp_path, tdrive):
     (tmp_path / "b").mkdir()
     table = write(fixes_table(), tmp_path / "b" / "a.csv")
     for call, words in [
-        (lambda: read_fixes(tmp_path / "none"), "no such file or folder"),
+        (lambda: read_fixes(tmp_path / "none"), "there is no such file"),
         (lambda: read_fixes([]), "no paths"),
         (lambda: read_fixes(tdrive, format="gpx"), "format='gpx' is unknown"),
         (lambda: read_fixes(tdrive), "several formats"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import geopandas
 import numpy as np
@@ -28,9 +29,10 @@ from dpregions.privacy.seeded import StudyNoise
 def test_footprints_are_joined_only_where_there_are_four_sizes():
     def joins(side):
         plans = strategy.candidates(side, 20, 20, shapes=True)
-        return [plan.weights[MIX] for plan in plans if Level(1, "joined") in plan.levels]
+        joined = [plan.weights for plan in plans if Level(1, "joined") in plan.levels]
+        return [Fraction(weights[MIX], weights[Level(1, "joined")]) for weights in joined]
 
-    assert joins(2) == [3, 3]  # and then the mix is measured too
+    assert joins(2) == [Fraction(3, 97)] * 2  # and then the mix is measured too
     assert joins(1) == joins(3) == joins(5) == []
 
 
@@ -54,7 +56,7 @@ def test_the_choice_follows_the_workload():
     """Shapes are measured for the sake of small rectangles: large ones hardly cut any region."""
     known, terms = catalogue(3, 2 << 20), {"epsilon": 1, "spent": 0.05, "trees": False}
     small, large = (
-        choose(known, 16, 16, n_regions=30000.0, workload=Workload(((size, size),)), **terms)
+        choose(known, 16, 16, n_regions=60_000.0, workload=Workload(((size, size),)), **terms)
         for size in (1, 8)
     )
     assert (small.alphabet, large.alphabet) == ("patterns", "sizes")
@@ -211,5 +213,5 @@ def test_the_choice_follows_districts():
         corners = [(x, y) for x in range(0, 16, size) for y in range(0, 16, size)]
         tiles = [shapely.box(x, y, x + size, y + size) for x, y in corners]
         districts = Workload.of(tiles, grid)
-        chosen.append(choose(known, 16, 16, n_regions=30000.0, workload=districts, **terms))
+        chosen.append(choose(known, 16, 16, n_regions=60_000.0, workload=districts, **terms))
     assert [plan.alphabet for plan in chosen] == ["patterns", "sizes"]

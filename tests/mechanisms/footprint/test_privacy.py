@@ -26,10 +26,12 @@ from dpregions.mechanisms.footprint import choice as strategy
 from dpregions.mechanisms.footprint.bases import PreparedBases
 from dpregions.mechanisms.footprint.catalogue import catalogue
 from dpregions.mechanisms.footprint.choice import choose
-from dpregions.mechanisms.footprint.levels import MIX
+from dpregions.mechanisms.footprint.levels import MIX, Hierarchy
+from dpregions.mechanisms.footprint.levels import SHAPES as SHAPE_MIX
 from dpregions.mechanisms.footprint.measuring import Measured, Strategy, measure
 from dpregions.mechanisms.footprint.mechanism import Footprint, PreparedFootprint, total_share
 from dpregions.mechanisms.footprint.tree.prepared import PreparedTree
+from dpregions.mechanisms.footprint.workload import Workload
 from dpregions.privacy.budget import Budget
 from dpregions.privacy.noise import scale_for
 from dpregions.privacy.seeded import StudyNoise
@@ -73,7 +75,7 @@ def test_shares_of_the_budget_sum_to_it_exactly(epsilon, shape, i):
     tree = measured.hierarchy
     assert [len(what) for what, *_ in spy.asked] == [
         tree.sizes[i] for i, noisy in enumerate(measured.levels) if noisy is not None
-    ] + [len(tree.buckets.heights)] * (MIX in plan.weights)
+    ] + [tree.n_parts(level) for level in (MIX, SHAPE_MIX) if level in plan.weights]
 
 
 def test_the_total_costs_a_small_share_and_comes_first():
@@ -169,7 +171,8 @@ def test_the_strategy_depends_on_public_parameters_and_the_noisy_total_only():
         "n_regions",
         "spent",
         "factor",
-        "sizes",
+        "workload",
+        "favour",
         "trees",
         "tuning",
     }
@@ -208,15 +211,16 @@ def test_the_mechanism_asks_for_a_strategy_with_the_noisy_total():
 
 def test_a_strategy_is_chosen_for_what_is_left_of_the_budget_and_what_was_spent():
     """By the choices at two totals, which every other argument would change."""
-    prepared, totals = prepared_for("replace-one"), (40.0, 80.0)
+    prepared, totals = prepared_for("replace-one"), (60.0, 10_000.0)
 
     def chosen(**changes):
-        public = {"epsilon": 0.75, "spent": 0.25, "factor": 2, "sizes": None} | changes
+        public = {"epsilon": 0.75, "spent": 0.25, "factor": 2} | changes
         return [choose(prepared.known, 4, 5, n_regions=total, **public) for total in totals]
 
     found = [prepared.strategy(total) for total in totals]
     assert found == chosen()
-    wrong = ({"epsilon": 1.0}, {"spent": 0.75}, {"factor": 1}, {"sizes": [(1, 1)]})
+    cells = Workload(sizes=((1, 1),))
+    wrong = ({"epsilon": 1.0}, {"spent": 0.75}, {"factor": 1}, {"workload": cells})
     assert all(chosen(**change) != found for change in wrong)
 
 
@@ -243,7 +247,8 @@ def test_another_process_gets_the_same_counts_from_the_noisy_ones_alone():
     prepared = prepared_for()
     assert prepared.sensitivity == 1
     assert prepared.first.epsilon + prepared.rest.epsilon == 1
-    pickled = pickle.dumps((prepared, strategy, Measured(measured.hierarchy, measured.noisy)))
+    tree = Hierarchy.of(prepared._buckets(strategy.alphabet), strategy.levels)
+    pickled = pickle.dumps((prepared, strategy, Measured(tree, measured.noisy)))
     command = [sys.executable, "-c", SUBPROCESS]
     done = subprocess.run(command, input=pickled, capture_output=True, check=True)
     counts, signed, spending = pickle.loads(done.stdout)

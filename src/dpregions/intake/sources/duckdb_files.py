@@ -24,6 +24,7 @@ from dpregions.intake.arrow import (
 )
 from dpregions.intake.sources.requests import Request
 from dpregions.intake.sources.sql import chosen_geometry, query_of
+from dpregions.readable_files import refuse_unreadable
 
 IN_MEMORY = ("", ":memory:")
 _MAGIC = b"DUCK"
@@ -91,8 +92,7 @@ def _connect(duckdb: Any, place: str) -> Any:
     nothing_loaded = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     if place in IN_MEMORY:
         return duckdb.connect(config=nothing_loaded)
-    if not Path(place).is_file():
-        raise InputError(f"{place}: there is no such DuckDB file")
+    refuse_unreadable(place)
     refused = InputError(
         f"{place} cannot be opened as a DuckDB file: it is damaged, of another format, or "
         f"open elsewhere. A connection of your own can be used: open_regions(connection.sql(..."

@@ -61,7 +61,7 @@ def open_flatgeobuf(path: Path, request: Request) -> RegionStream:
     for name, number in zip(ids, wanted, strict=True):
         _refuse_kind(name, header.columns[number][1])
     found = _records(path, header, wanted)
-    return records.stream(path, found, _KINDS, ids, request, header.count, header.crs)
+    return records.stream(path, found, _KINDS, ids, request, header.crs)
 
 
 def _refuse_kind(name: str, kind: int) -> None:

@@ -34,16 +34,12 @@ _UTF_8 = 1
 
 @dataclass(frozen=True)
 class _Layer:
-    """A table of features; `columns` are its others, with the types that they declare.
-
-    `n_rows` is 0 where nobody asked.
-    """
+    """A table of features; `columns` are its others, with the types that they declare."""
 
     table: str
     geometry: str
     columns: dict[str, str]
     crs: CRS | None
-    n_rows: int
 
 
 def open_geopackage(path: Path, request: Request) -> RegionStream:
@@ -56,7 +52,7 @@ def open_geopackage(path: Path, request: Request) -> RegionStream:
     for name in ids:
         _refuse_floats(name, layer.columns[name])
     found = _records(uri, layer, ids)
-    return records.stream(path, found, _KINDS, ids, request, layer.n_rows, layer.crs)
+    return records.stream(path, found, _KINDS, ids, request, layer.crs)
 
 
 def _whole_database(path: Path) -> str:
@@ -115,9 +111,7 @@ def _read_layer(path: Path, uri: str, request: Request) -> _Layer:
         if geometry is None or len(found) < len(rows):
             raise records.damaged(path)
         del columns[geometry]
-        count = f"SELECT count(*) FROM {_quoted(table)}"
-        n_rows = 0 if request.progress is None else connection.execute(count).fetchone()[0]
-        return _Layer(table, geometry, columns, _crs(path, connection, srs), n_rows)
+        return _Layer(table, geometry, columns, _crs(path, connection, srs))
 
 
 def _cells(row: tuple[Any, ...]) -> tuple[bytes, bytes, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ from dpregions.intake.arrow import (
     geometry_field,
     in_our_words,
 )
-from dpregions.intake.sources.parquet_files import open_parquet
+from dpregions.intake.sources.parquet_files import batches_of, open_parquet
 from dpregions.intake.sources.requests import Request
 from dpregions.intake.units import stated_unit
 
@@ -33,7 +35,7 @@ def open_geoparquet(path: Path, request: Request) -> RegionStream:
     ids = request.id_columns(schema.names, marked)
     geometry, carried = geometry_field(schema, request.geometry)
     _refuse_int96(file, ids)
-    batches = in_our_words(_batches(file, [*ids, geometry], request), arrow_errors(), damaged)
+    batches = in_our_words(_batches(path, file, [*ids, geometry], request), arrow_errors(), damaged)
     return request.stream(batches, schema, ids, geometry, carried, marked)
 
 
@@ -49,10 +51,17 @@ def _refuse_int96(file: Any, ids: list[str]) -> None:
             )
 
 
-def _batches(file: Any, columns: list[str], request: Request) -> Iterator[pyarrow.RecordBatch]:
-    done, total = 0, max(1, file.metadata.num_rows)
+def _batches(
+    path: Path, file: Any, columns: list[str], request: Request
+) -> Iterator[pyarrow.RecordBatch]:
+    groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+    ends = list(accumulate(group.num_rows for group in groups))
+    sizes = [0, *accumulate(group.total_byte_size for group in groups)]
+    done = 0
     with file:
-        for batch in file.iter_batches(request.chunk_rows, columns=columns):
+        for batch in batches_of(path, file, request.chunk_rows, columns):
             done += batch.num_rows
             yield batch
-            request.show(done / total)
+            # By bytes of whole groups: a share of the rows would tell how many there are.
+            request.show(sizes[bisect_right(ends, done)] / max(1, sizes[-1]))
+    request.show(1.0)

@@ -21,6 +21,7 @@ from dpregions.errors import Argument, InputError, InputTypeError
 from dpregions.intake.arrow import arrow_batches, arrow_reader, geometry_field, is_arrow
 from dpregions.intake.sources.requests import Request
 from dpregions.intake.units import protected, stated_unit
+from dpregions.readable_files import refuse_unreadable
 from dpregions.unforeseen import foreseen
 
 if TYPE_CHECKING:
@@ -177,8 +178,7 @@ def _open_file(path: Path, request: Request) -> RegionStream:
     adaptor = next((to for endings, to in _ADAPTORS.items() if name.endswith(endings)), None)
     if adaptor is None:
         raise InputError(f"{path}: its name does not tell its format; there are {_KNOWN}")
-    if not path.is_file():
-        raise InputError(f"{path}: there is no such file")
+    refuse_unreadable(path)
     if path.stat().st_size == 0:
         raise InputError(f"{path} is empty: was it written to the end?")
     module, _, function = adaptor.partition(".")

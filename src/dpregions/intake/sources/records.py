@@ -90,11 +90,11 @@ def stream(
     kinds: Kinds,
     ids: list[str],
     request: Request,
-    total: int,
     crs: CRS | None,
 ) -> RegionStream:
     """Return records as a stream; where reading fails in a known way, their file is damaged."""
-    batches = record_batches(in_our_words(records, kinds, damaged(path)), ids, request, total)
+    size = path.stat().st_size
+    batches = record_batches(in_our_words(records, kinds, damaged(path)), ids, request, size)
     made = request.stream(batches, record_schema(ids), ids, "geometry", crs)
     made.spells_values = True
     return made
@@ -109,10 +109,10 @@ def record_batches(
     batch_bytes: int = BATCH_BYTES,
     longest: int = LONGEST,
 ) -> Iterator[pyarrow.RecordBatch]:
-    """Yield records in batches, few enough to be held; `total` is 0 where it is not known."""
+    """Yield records in batches, few enough to be held, out of a file of `total` bytes."""
     schema = record_schema(ids)
     held: list[list[Any]] = [[] for _ in schema]
-    done = size = 0
+    done, size = 0, 0
     for users, wkb in records:
         values: tuple[Any, ...] = (*users, wkb)
         length = sum(map(len, filter(None, values)))
@@ -122,9 +122,9 @@ def record_batches(
             column.append(value)
         size += length
         if len(held[-1]) >= request.chunk_rows or size >= batch_bytes:
-            done += len(held[-1])
+            done += size
             yield record_batch(held, schema)
-            request.show(done / total if total else 0.0)
+            request.show(min(0.99, done / max(1, total)))  # which may be packed
             size, held = 0, [[] for _ in schema]
     if held[-1]:
         yield record_batch(held, schema)

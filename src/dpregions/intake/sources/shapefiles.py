@@ -25,6 +25,7 @@ from dpregions.intake.sources import dbf, records
 from dpregions.intake.sources.requests import Request
 from dpregions.intake.sources.shapes import shape_wkb
 from dpregions.memory import memory_bytes
+from dpregions.readable_files import refuse_unreadable
 
 if TYPE_CHECKING:
     from pyproj import CRS
@@ -69,11 +70,13 @@ def open_shapefile(path: Path, request: Request) -> RegionStream:
     at_once = min(_ROWS_AT_ONCE, request.chunk_rows)
     rows = _records(parts, table, readers, at_once)
     crs = _crs(path, parts)
-    return records.stream(path, rows, _KINDS, ids, request, table.n_rows, crs)
+    return records.stream(path, rows, _KINDS, ids, request, crs)
 
 
 def _beside(path: Path) -> Parts:
-    there = (p for p in path.parent.iterdir() if p.stem == path.stem and p.is_file())
+    there = [p for p in path.parent.iterdir() if p.stem == path.stem and p.is_file()]
+    for part in there:
+        refuse_unreadable(part)
     parts = [_Part(p.name, p.stat().st_size, partial(_opened, p)) for p in there]
     return {part.name[-4:].lower(): part for part in parts}
 

@@ -15,6 +15,7 @@ from dpregions.crs import one_crs
 from dpregions.errors import Argument, InputError, InputTypeError, MissingExtraError
 from dpregions.intake.arrow import geometry_field
 from dpregions.intake.ids import one_column
+from dpregions.intake.units import UNIT_ATTRIBUTE, stated_unit
 
 if TYPE_CHECKING:
     import pyarrow
@@ -30,12 +31,15 @@ class SparkRegions:
     ----------
     frame : pyspark.sql.DataFrame
     crs : pyproj.CRS or None
+    attrs : dict
+        ``attrs["dpregions_unit"]`` says what one region stands for, where the file does.
     """
 
     note = None
 
-    def __init__(self, frame: Any, crs: CRS | None) -> None:
+    def __init__(self, frame: Any, crs: CRS | None, unit: str | None = None) -> None:
         self.frame, self.crs = frame, crs
+        self.attrs = {} if unit is None else {UNIT_ATTRIBUTE: unit}
 
     def __enter__(self) -> Self:
         return self
@@ -50,18 +54,26 @@ def is_spark(regions: Any) -> bool:
 
 
 def schema_of(frame: Any) -> pyarrow.Schema:
-    """Return the Arrow schema of a Spark DataFrame."""
+    """Return the Arrow schema of a Spark DataFrame, with what its columns' metadata say.
+
+    Spark carries metadata with a column, also into files: so a CRS and a unit get here.
+    """
     from pyspark.sql.pandas.types import to_arrow_schema
 
     schema = None
     with suppress(Exception):
-        schema = to_arrow_schema(frame.schema)
+        schema = to_arrow_schema(frame.schema, timezone="UTC")
     if schema is None:
         raise InputTypeError(
             "the DataFrame has columns that Arrow does not know: select the ids and WKB, with "
             "Sedona ST_AsBinary(geometry), before it is released"
         )
-    return schema
+    unit = None
+    for i, field in enumerate(frame.schema):
+        words = {key: value for key, value in field.metadata.items() if isinstance(value, str)}
+        unit = words.get(UNIT_ATTRIBUTE, unit)
+        schema = schema.set(i, schema.field(i).with_metadata(words))
+    return schema.with_metadata({} if unit is None else {UNIT_ATTRIBUTE: unit})
 
 
 def session_at(master: str) -> Any:
@@ -94,7 +106,7 @@ def open_on_spark(source: str, request: Request) -> SparkRegions:
 
     request.refuse_useless("Spark, which reads Parquet")
     assert request.master is not None
-    carried, path, geometry = None, Path(source), request.geometry
+    carried, path, geometry, unit = None, Path(source), request.geometry, None
     if path.is_file():
         schema = None
         with suppress(Exception):
@@ -102,20 +114,25 @@ def open_on_spark(source: str, request: Request) -> SparkRegions:
         if schema is None:
             raise InputError(f"{path} is cut short, damaged or not Parquet", argument="source")
         geometry, carried = geometry_field(schema, geometry)
+        unit = stated_unit(schema.metadata)
     # Spark has a folder and a default file system of its own.
     address = f"file://{path.resolve()}" if path.exists() else source
     session = session_at(request.master)
     try:
-        return _opened(
-            session, address, request, geometry, one_crs(carried, request.crs, "the regions")
-        )
+        crs = one_crs(carried, request.crs, "the regions")
+        return _opened(session, address, request, geometry, crs, unit)
     except BaseException:
         session.stop()
         raise
 
 
 def _opened(
-    session: Any, source: str, request: Request, geometry: str | None, crs: CRS | None
+    session: Any,
+    source: str,
+    request: Request,
+    geometry: str | None,
+    crs: CRS | None,
+    unit: str | None,
 ) -> SparkRegions:
     try:
         frame = session.read.parquet(source)
@@ -130,9 +147,9 @@ def _opened(
             f"addresses of Parquet alone",
             argument="source",
         )
-    ids = request.id_columns(names)
+    ids = request.id_columns(names, unit)
     if geometry is not None:
         one_column(geometry, names, "geometry")
         columns = [frame[f"`{name}`"] for name in ids]
         frame = frame.select(*columns, frame[f"`{geometry}`"].alias("geometry"))
-    return SparkRegions(frame, crs)
+    return SparkRegions(frame, crs, unit)

@@ -30,7 +30,7 @@ from dpregions.intake.columns import (
 from dpregions.intake.ids import one_column, plain_text, refuse_kind
 from dpregions.intake.sources import csv_blocks
 from dpregions.intake.sources.csv_blocks import CSV_BLOCK
-from dpregions.intake.sources.parquet_files import open_parquet
+from dpregions.intake.sources.parquet_files import batches_of, open_parquet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,19 +56,35 @@ def column_types(path: Path, columns: dict[str, str]) -> dict[str, Any]:
     schema = _schema(path)
     # A Parquet file declares its names; what a CSV file has in their place may be a record.
     why = None if path.suffix in PARQUET else "its first line does not name it: is there a header?"
+    there = {name: to for name, to in columns.items() if name != "t" or to in schema.names}
+    types = declared_types(schema, there, of=f" of {path}", why=why)
+    return {name: pa.large_string() if _is_text(t) else t for name, t in types.items()}
+
+
+def declared_types(
+    schema: Any, columns: dict[str, str], *, of: str = "", why: str | None = None
+) -> dict[str, Any]:
+    """Return the Arrow types of columns by our names; refuse those that do not fit or are missing.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    columns : dict
+        The table's names of our columns.
+    of, why
+        As `ids.one_column` takes them.
+    """
     types: dict[str, Any] = {}
     for name, column in columns.items():
         argument = "time" if name == "t" else name
-        if name == "t" and column not in schema.names:
-            continue
-        one_column(column, schema.names, argument, of=f" of {path}", why=why, each_row=False)
+        one_column(column, schema.names, argument, of=of, why=why, each_row=False)
         types[name] = plain_type(schema.field(column).type)
         if not _can_be(name, types[name]):
             raise InputTypeError(
                 Argument(argument, repr(column)),
-                f" of {path} holds {types[name]}, which is no {_MEANINGS[name]}",
+                f"{of} holds {types[name]}, which is no {_MEANINGS[name]}",
             )
-    return {name: pa.large_string() if _is_text(t) else t for name, t in types.items()}
+    return types
 
 
 _MEANINGS = {
@@ -129,7 +145,7 @@ def stream(
         yield from csv_blocks.blocks(path, wanted, block)
         return
     with _parquet(path) as file:
-        batches = file.iter_batches(rows, columns=wanted)
+        batches = batches_of(path, file, rows, wanted)
         for batch in in_our_words(batches, _parquet_errors(), _damaged(path)):
             yield batch, 0
 

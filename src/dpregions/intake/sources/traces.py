@@ -22,6 +22,7 @@ from dpregions.crs import on_the_globe
 from dpregions.errors import Argument, InputError, InputTypeError
 from dpregions.intake.ids import plain_text
 from dpregions.intake.sources import csv_blocks, tables
+from dpregions.readable_files import refuse_unreadable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -320,13 +321,13 @@ def _files(given: list[Path], format: TraceFormat) -> tuple[list[Path], str]:
     """Return the files to read, and their one format."""
     found: dict[Path, None] = {}
     for path in given:
-        if path.is_dir():
+        if os.path.isdir(path):  # Path.is_dir raises where its folder may not be looked into
             inside = (p for p in sorted(path.rglob("*")) if p.is_file() and p.name[0] not in "._")
             found.update((p, None) for p in inside if _format_of(p, format))
-        elif path.is_file():
-            found[path] = None
         else:
-            raise InputError(f"no such file or folder: {path}", argument="paths")
+            found[path] = None
+    for path in found:
+        refuse_unreadable(path, argument="paths")
     kinds = {_format_of(path, format) for path in found}
     if not found or None in kinds:
         raise InputError(

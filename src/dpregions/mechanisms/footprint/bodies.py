@@ -319,10 +319,10 @@ def _dealt_patterns(
     turn = _rank_within(height * (catalogue.side + 1) + width)
     first, last = catalogue.first[height, width], catalogue.last[height, width]
     # Fractions of multiples of the golden ratio are spread evenly over every stretch of ranks.
-    at = (turn * _GOLDEN) % 1.0 + first
+    part = (turn * _GOLDEN) % 1.0
     upper = np.concatenate([[0.0], np.cumsum(catalogue.weights)])
     # Weights of one footprint sum to 1: shift each footprint's stretch to its own unit interval.
-    share = upper[first] + (at - first)
+    share = upper[first] + part
     return np.clip(np.searchsorted(upper, share, side="right") - 1, first, last - 1)
 
 

@@ -77,6 +77,10 @@ class BodiesElsewhere(Outcome):
         """Return the ends of intervals, which hold the counts too."""
         return self.source.bounds(self._at_home(selection), confidence)
 
+    def worst_bounds(self, selection: Any, confidence: float) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the ends of intervals whatever regions do inside measured parts."""
+        return self.source.worst_bounds(self._at_home(selection), confidence)
+
     def half_widths(self, selection: Any, confidence: float) -> NDArray[np.float64]:
         """Return half widths from the deviations of noise and of shapes."""
         return self.source.half_widths(self._at_home(selection), confidence)

@@ -17,6 +17,7 @@ from dpregions.mechanisms.footprint import codec
 from dpregions.mechanisms.footprint.elsewhere import BodiesElsewhere
 from dpregions.mechanisms.footprint.reading import Inside, Reading, half_widths
 from dpregions.mechanisms.footprint.tuning import TUNING
+from dpregions.mechanisms.footprint.worst import cells_around
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,6 +100,17 @@ class FootprintOutcome(Outcome):
         low, high = np.maximum(middle - width, 0), np.maximum(middle + width, 0)
         return np.minimum(low, count), np.maximum(high, count)
 
+    def worst_bounds(
+        self, selection: Selection, confidence: float
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return intervals that hold whatever regions do inside measured parts, and the count."""
+        assert self.reading is not None
+        inner, outer = cells_around(selection, self.grid)
+        found, count = self.reading.worst.bounds(inner, outer), self.count(selection)
+        low = found.sure - half_widths(found.sure_deviation, 0.0, confidence)
+        high = found.possible + half_widths(found.possible_deviation, 0.0, confidence)
+        return np.minimum(np.maximum(low, 0.0), count), np.maximum(high, count)
+
     def bounds_of(
         self, cells: tuple[int, int, int, int], confidence: float
     ) -> tuple[float, float] | None:
@@ -159,5 +171,9 @@ class FootprintOutcome(Outcome):
                 "a release made with another tuning cannot be saved: read back, it would have "
                 "other intervals"
             )
-        measured = None if self.reading is None else self.reading.measured
+        return self._columns()
+
+    def _columns(self) -> Columns:
+        """Return the same, of a release that can be saved."""
+        measured = None if self.reading is None else self.reading.counted
         return codec.columns_of(self.grid, self.bodies, measured, self.strategy)

@@ -76,7 +76,8 @@ class Tuning:
 
     shape_mix: Fraction = Fraction(1, 50)
     """Share of what the total leaves that counts shapes in the whole area, where sizes are
-    measured. Set by `design`."""
+    measured. Set on T-Drive and synthetic cities. Halved 1.00 (0.97 at N=20,000, n=40), doubled
+    1.01 (1.07 at N=200, n=20)."""
 
     # The public prior of shapes and sizes: `catalogue`.
 
@@ -162,14 +163,28 @@ class Tuning:
 
     clumping: float = 0.7
     """How much regions of an unmeasured part fall the same way, at least: 0 not at all, 1 entirely;
-    more where noisy counts say so. Set by coverage on T-Drive, Cabspotting and made-up cities."""
+    more where noisy counts say so. Set by coverage on T-Drive, Cabspotting and made-up cities.
+    Halved and doubled: widths 1.00 of today's."""
     tree_clumping: float = 0.5
-    """The same of a tree's leaves, which are smaller where regions are many. Set as `clumping`."""
+    """The same of a tree's leaves, which are smaller where regions are many. Set as `clumping`.
+    Halved: widths 0.98 of today's; doubled: 1.04."""
     place_doubt: float = 0.3
     """How far the mix of sizes and places inside unmeasured parts may be off, all of them alike.
-    Set as `clumping`."""
+    Set as `clumping`. Halved: widths 0.97 of today's; doubled: 1.09."""
+    unsure_leaf: float = 0.1
+    """What p(1 - p) is at least, p the share of a tree's leaf that touches a query which cuts it.
+    Set by coverage on Cabspotting d = 0.16 km, where regions keep to one side of leaves. Left out:
+    62 and 64 % where least were held, at epsilon = 0.5 and 5."""
+    unsure_bucket: float = 0.04
+    """The same of regions of one size at one place. Set by coverage on Cabspotting d = 0.8 km,
+    where nearly all regions touch the middle. Left out: 43 % where least were held, epsilon = 5."""
+    unsure_pattern: float = 0.0003
+    """The same of regions of one pattern: some had none of the catalogue's and are filed under the
+    nearest. Set by coverage on the synthetic city of 200,000. Left out: 75 % where least were held,
+    epsilon = 5."""
     shape_clumping: float = 0.3
-    """How much regions of one bucket are alike in shape. Set by coverage on made-up cities."""
+    """How much regions of one bucket are alike in shape. Set by coverage on made-up cities. Halved:
+    widths 1.00 of today's; doubled: 1.01."""
     mix_doubt: float = 1.5
     """How far the prior's chances are off, in their spread, where sizes are not known. Set by
     coverage where the bound is far larger than regions: 82 and 74 % without. Halved: widths 0.99 of
@@ -191,17 +206,20 @@ class Tuning:
 
     good_enough: float = 0.003
     """Relative errors well below this are not worth budget that other sizes could use. Set on 12
-    settings of T-Drive, Cabspotting and synthetic cities, where 0.01 chose alike in eleven."""
+    settings of T-Drive, Cabspotting and synthetic cities, where 0.01 chose alike in eleven.
+    Halved 1.00, doubled 1.00."""
     near_tie: float = 0.08
     """How much more the mean log error of an earlier candidate may be, and it is still chosen. Set
-    on the same: with 0.03 trees were chosen on T-Drive n = 10, at 0.85 of the accuracy."""
+    on the same: with 0.03 trees were chosen on T-Drive n = 10, at 0.85 of the accuracy.
+    Halved 0.97 (0.79 at N=500, n=4), doubled 1.05 (1.35 at N=2,000, n=20)."""
     total_step: float = 1.4
     """How many times more regions the next rung of totals has. Set by hand: a choice for a fifth
-    more or fewer regions differs little."""
+    more or fewer regions differs little. Halved 0.98 (0.85 at N=500, n=4), doubled 1.03 (1.35 at
+    N=2,000, n=20)."""
     behind: float = 0.8
     """How much more a candidate's mean log error may be to be tried further: after n
     cities, of two or more, this over the root of n. Set so that racing chose as trying all does in
-    51 of 51 cases on 19 kinds of data."""
+    51 of 51 cases on 19 kinds of data. Halved 0.99 (0.85 at N=500, n=4), doubled 1.00."""
     proxy_side: int = 40
     """Cells along the largest grid that is tried out as it is; larger ones (none here) are shrunk.
     Set by hand, for speed. Halved 0.97 (0.77 at N=20,000, n=40), doubled 1.00."""
@@ -209,7 +227,8 @@ class Tuning:
     """Regions that are made up at most; more become more epsilon. Set by hand, for speed. Halved
     1.00, doubled 1.04 (1.27 at N=100,000, n=10)."""
     least_trials: int = 6
-    """Cities tried at least, on large grids: one of each kind. Set by hand, for speed."""
+    """Cities tried at least, on large grids: one of each kind. Set by hand, for speed. Halved 0.99
+    (0.91 at N=20,000, n=40), doubled 1.00."""
     most_trials: int = 24
     """Cities tried at most, on small grids. Set by hand, for speed. Halved 1.04 (1.27 at N=100,000,
     n=10), doubled 1.00."""
@@ -261,20 +280,23 @@ class Tuning:
     (1.11 at N=500, n=4), doubled 1.00."""
 
     small_stray: float = -2.5
-    """`stray_mean` of a city whose bodies are far smaller than the bound. Set by hand."""
+    """`stray_mean` of a city whose bodies are far smaller than the bound. Set by hand. Halved 1.00,
+    doubled 1.00."""
     thin_fullness: float = -6.0
-    """`fullness` of a city of thin bodies. Set by hand."""
+    """`fullness` of a city of thin bodies. Set by hand. Halved 1.00, doubled 1.00."""
     crowd_share: float = 0.8
-    """Share of bodies in a centre, in malls or in corridors. Set by hand, as the issue of busy
-    places has it, like the next four."""
+    """Share of bodies in a centre, in malls or in corridors. Set by hand. Halved 1.02 (1.27 at
+    N=2,000, n=20), all of them 0.98 (0.89 at N=500, n=4)."""
     crowd_area: float = 0.02
-    """Share of the area that the centre has."""
+    """Share of the area that the centre has. Set by hand. Halved 1.00, doubled 1.00."""
     malls: int = 4
-    """Places that most of a city's bodies are at."""
+    """Places that most of a city's bodies are at. Set by hand. Halved and doubled 0.98 (0.85 at
+    N=500, n=4)."""
     corridors: int = 3
-    """Straight corridors of a city."""
+    """Straight corridors of a city. Set by hand. Halved and doubled 0.98 (0.85 at N=500, n=4)."""
     corridor_width: float = 0.01
-    """Standard deviation of bodies about a corridor, in sides of the area."""
+    """Standard deviation of bodies about a corridor, in sides of the area. Set by hand. Halved
+    1.00, doubled 1.00."""
 
     # The candidates: `choice.candidates`, in the order in which near ties are broken. Plans that
     # were never within 5 % of the best on 19 kinds of data are not among them.
@@ -293,13 +315,16 @@ class Tuning:
     N=2,000, n=20) among the earlier candidates."""
     plans_of_classes: tuple[Words, ...] = _CLASSES
     """Of 25 sizes and more: classes of similar sizes, and the mix. Set on T-Drive n = 40: 1.13 %
-    against 1.16 without the mix (geometric mean over sizes, four releases)."""
+    against 1.16 without the mix (geometric mean over sizes, four releases). Left out 1.00, on
+    cities of up to nine sizes each."""
     trees: tuple[tuple[float, int], ...] = ((0.15, 64), (0.03, 64))
     """Adaptive trees: how far they open, and into how many parts at once. Set on T-Drive,
-    Cabspotting and synthetic cities; into 256 parts they were chosen where others were better."""
+    Cabspotting and synthetic cities; into 256 parts they were chosen where others were better. Left
+    out 1.04 (1.35 at N=2,000, n=20)."""
     tree_side: int = 16
     """Cells along the longer side from which on trees are tried. Set on grids of 4 and 10 cells a
-    side (T-Drive, Cabspotting, synthetic cities), where plans were better by 2 to 50 %."""
+    side (T-Drive, Cabspotting, synthetic cities), where plans were better by 2 to 50 %. Halved 1.02
+    (1.12 at N=10,000, n=10), doubled 1.05 (1.35 at N=2,000, n=20)."""
     plans_of_shapes: tuple[Words, ...] = _SHAPES
     """Whole patterns, where regions are many. Set from the same runs as those of sizes. Left out
     1.16 (2.13 at N=100,000, n=10)."""

@@ -5,10 +5,10 @@ LinProg, Round) and their proofs. Every argument is public; nothing here reads d
 noise. Two sets of constants stand side by side:
 
 "paper"
-    Sensitivity 4.5 k (k+1), the union bound over continuous Laplace tails, a factor 2 for
-    LinProg (the triangle inequality: the fit is no further from the noisy counts than the exact
-    ones are) and 1/2 for Round. These are re-derived from that recipe, not quoted: the form
-    follows Fanaeepour and Rubinstein's Theorems 1 and 2, rounding lemma and corollary.
+    Those of Fanaeepour and Rubinstein's Theorems 1 and 2, rounding lemma and final corollary:
+    sensitivity 4.5 k (k+1), the union bound over continuous Laplace tails, a factor 2 for LinProg
+    (the triangle inequality: the fit is no further from the noisy counts than the exact ones are)
+    and 1/2 for Round. Theorem 2 is about the L-infinity program alone.
 "tight"
     Our own: sensitivity (2k+1)**2, the exact law of the largest of n independent integer
     draws, no factor for LinProg and nothing for Round. This is what the software's noise obeys.
@@ -107,10 +107,11 @@ def lin_prog_bound(
     *,
     constants: Constants = "tight",
 ) -> float:
-    """Bound max |fitted - exact| after LinProg, either norm (the paper's Theorem 2).
+    """Bound max |fitted - exact| after LinProg.
 
-    "paper" is twice the bound of DiffPriv: the exact histogram H is feasible, so in the
-    L-infinity norm the fit x of the noisy y has |x - H| <= |x - y| + |y - H| <= 2 |y - H|.
+    "paper" is twice the bound of DiffPriv, for the L-infinity norm: the exact histogram H is
+    feasible, so the fit x of the noisy y has |x - y| <= |y - H|, which is the paper's Theorem 2,
+    and |x - H| <= |x - y| + |y - H| <= 2 |y - H|, which its corollary goes on with.
 
     "tight" drops the 2, for both norms. With M = max |y - H| the input lies between H - M and
     H + M. The L-infinity closed form and the lowest and highest L1 optimum are monotone in
@@ -148,7 +149,7 @@ def round_bound(
 ) -> float:
     """Bound max |published - exact| after all steps (the paper's final corollary).
 
-    The rounding lemma on top of Theorem 2. Parameters are those of `diff_priv_bound`.
+    The rounding lemma on top of the bound after LinProg. Parameters are those of `diff_priv_bound`.
     """
     fitted = lin_prog_bound(components, epsilon, sensitivity, failure, constants=constants)
     return rounding_bound(fitted, constants=constants)

@@ -13,6 +13,7 @@ from dpregions.geometry.doubled import SignedTable
 from dpregions.mechanisms.footprint.mechanism import Footprint
 from dpregions.mechanisms.paper import pipeline as paper
 from dpregions.study.methods.baselines import cell_counts, centroid_points, corner_histograms
+from dpregions.study.methods.kd_tree import kd_tree
 from dpregions.study.methods.trees import adaptive_grid, quadtree
 
 if TYPE_CHECKING:
@@ -68,9 +69,10 @@ METHODS: dict[str, Method] = {
     "four corners": lambda *args: {"four corners": corner_histograms(*args)},
     "adaptive grid": lambda *args: {"adaptive grid": adaptive_grid(*args)},
     "quadtree": lambda *args: {"quadtree": quadtree(*args)},
+    "kd-tree": lambda *args: {"kd-tree": kd_tree(*args)},
 }
 
 SIMPLE_BASELINES = ("cell counts", "centroid points", "four corners")
 """What needs no structure of its own; the footprint mechanism is judged against the best."""
 
-BASELINES = (*SIMPLE_BASELINES, "adaptive grid", "quadtree")
+BASELINES = (*SIMPLE_BASELINES, "adaptive grid", "quadtree", "kd-tree")

@@ -149,8 +149,8 @@ def test_mutant_that_charges_half_of_what_it_draws_with_is_caught_by_the_audit()
 @pytest.mark.slow
 def test_mutant_with_noise_for_one_region_under_replace_one_is_caught_by_the_audit():
     class OneRegion(Meter):
-        def __init__(self, ladder, counted, budget, sensitivity, noise) -> None:
-            super().__init__(ladder, counted, budget, 1, noise)
+        def __init__(self, ladder, counted, shapes, budget, sensitivity, noise) -> None:
+            super().__init__(ladder, counted, shapes, budget, 1, noise)
 
     # Two paths differ, each by a little: 3,000 draws can prove 0.94 to 1.1 of the claim, 8,000
     # prove 1.2 of it.

@@ -112,7 +112,7 @@ def test_what_comes_after_the_noise_holds_no_exact_count():
     tally.add(outlines_of(DATA["a town"], None, GRID, Bound.of(GRID, 2, "shrink")))
     found = prepared.measured(600.0, tally, noise)
     assert {part.name for part in fields(found)} == {
-        "ladder", "how", "shares", "factor", "total", "sizes", "batches", "spread",
+        "ladder", "how", "shares", "factor", "total", "sizes", "shapes", "batches", "spread",
     }  # fmt: skip
     exact = {values.tobytes() for values, *_ in noise.asked if len(values) > 4}
     held = [*found.sizes, *(batch.values for batch in found.batches)]

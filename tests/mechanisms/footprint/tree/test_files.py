@@ -65,7 +65,7 @@ def test_a_file_of_a_tree_keeps_no_estimates_and_they_follow_from_its_counts(goo
 
 
 def test_a_tree_made_with_another_tuning_is_not_saved(tmp_path):
-    way = Footprint(strategy=WAYS[1], tuning=Tuning(place_doubt=0.3))
+    way = Footprint(strategy=WAYS[1], tuning=Tuning(place_doubt=0.4))
     with pytest.raises(InputError, match="another tuning"):
         made(method=way).save(tmp_path / "a.parquet")
 

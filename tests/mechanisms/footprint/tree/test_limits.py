@@ -158,23 +158,25 @@ def test_beyond_what_is_rehearsed_there_is_a_tree_whatever_the_total(shape, diam
 def test_up_to_64_cells_a_side_trees_are_rehearsed_beside_the_other_strategies(monkeypatch):
     tried = []
 
-    def trial_error(strategy, *_):
-        tried.append(strategy)
-        return float(isinstance(strategy, Strategy))
+    def winner(_, candidates):
+        tried.extend(candidates)
+        return candidates[-1]
 
-    monkeypatch.setattr(choice, "_trial_error", trial_error)
+    monkeypatch.setattr(choice._Heats, "winner", winner)
+    choice._chosen.cache_clear()  # nothing that was chosen by a race, and nothing of this one after
     prepared = prepared_on(64, 64, 2)
     assert isinstance(prepared, PreparedFootprint)
     found = prepared.strategy(5000.0)
     trees = [Adaptive(*words) for words in TUNING.trees]
     assert [one for one in tried if isinstance(one, Adaptive)] == trees
     assert any(isinstance(one, Strategy) for one in tried)
-    assert found == trees[0]  # the least error wins, and here all trees have it
+    assert found == trees[-1]  # here whoever comes last wins
     tried.clear()
     without = choice.choose(
         prepared.known, 64, 64, epsilon=1.0, n_regions=5000.0, spent=0.02, trees=False
     )
     assert isinstance(without, Strategy) and not any(isinstance(one, Adaptive) for one in tried)
+    choice._chosen.cache_clear()
 
 
 def test_a_tree_can_win_and_is_then_what_is_measured():
@@ -197,7 +199,9 @@ def test_a_tree_that_was_chosen_is_measured_with_what_the_total_left(monkeypatch
     chosen, fixed = study(grid=grid), study(grid=grid, strategy=how)
     assert chosen.outcome.strategy == how
     np.testing.assert_array_equal(chosen.counts, fixed.counts)
-    np.testing.assert_array_equal(chosen.signed, fixed.signed)
+    # Where patterns may be measured, one that the catalogue lacks counts as that most like it, also
+    # in the mix of shapes: the weights of patterns differ by that.
+    np.testing.assert_allclose(chosen.signed, fixed.signed, rtol=1e-3, atol=1e-3)
     assert chosen.spending == fixed.spending
 
 

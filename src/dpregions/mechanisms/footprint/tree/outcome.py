@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.errors import InputError
 from dpregions.mechanisms.footprint.outcome import FootprintOutcome
 from dpregions.mechanisms.footprint.tree import codec
 from dpregions.mechanisms.footprint.tree.drawn import DrawnLeaves
-from dpregions.mechanisms.footprint.tuning import TUNING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,13 +143,7 @@ class TreeOutcome(FootprintOutcome):
         """Return how the tree opened; nothing in a covert release."""
         return {} if self.strategy is None else {"strategy": codec.strategy_fields(self.strategy)}
 
-    def columns(self) -> Columns:
-        """Return bodies, noisy counts and the catalogue."""
-        if self.reading is not None and self.reading.tuning != TUNING:
-            raise InputError(
-                "a release made with another tuning cannot be saved: read back, it would have "
-                "other intervals"
-            )
+    def _columns(self) -> Columns:
         measured = None if self.reading is None else self.reading.measured
         return codec.columns_of(self.grid, self.bodies, measured)
 
