@@ -20,6 +20,7 @@ Kind: TypeAlias = Literal["faces", "edges", "vertices"]
 Within: TypeAlias = Literal["cells", "shape"]
 Detail: TypeAlias = Literal["likely", "worst"]
 Engine: TypeAlias = Literal["local", "spark"]
+Align: TypeAlias = Literal["round", "inspire"]
 What: TypeAlias = Literal["components", "faces", "edges", "vertices", "regions"]
 
 

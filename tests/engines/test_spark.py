@@ -15,7 +15,6 @@ import dpregions as dpr
 from dpregions import EulerHistogram, Grid, Partition
 from dpregions.engines import local
 from dpregions.engines.choice import tally_of
-from dpregions.engines.groups import grouped_tally
 from dpregions.errors import CRSError, InputError, InputTypeError, SourceError
 from dpregions.intake.regions import read_outlines
 from dpregions.intake.sources import spark_files
@@ -236,7 +235,7 @@ def test_groups_are_counted_on_spark_as_here(session, method, ids):
 
     def counted(regions):
         bound, options = GRID.bound(2, "shrink"), {"user_id": ids, "groups": listed}
-        made = tally_of(regions, GRID, bound, lambda: grouped_tally(prepared.tally, 3), **options)
+        made = tally_of(regions, GRID, bound, prepared.tally, **options)
         return [exact(prepared, part) for part in made.parts]
 
     for found, wanted in zip(counted(session.createDataFrame(table)), counted(table), strict=True):

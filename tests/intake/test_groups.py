@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 import dpregions as dpr
 from dpregions.engines.choice import tally_of
-from dpregions.engines.groups import grouped_tally
 from dpregions.errors import InputError
 from dpregions.geometry.outlines import Bound
 from dpregions.intake.groups import GroupedOutlines, group_numbers
@@ -142,14 +141,7 @@ def counts_of(frame, groups, method="footprint", **options):
 
     if groups is None:
         return exact(tally_of(frame, GRID, bound, prepared.tally, **options))
-    made = tally_of(
-        frame,
-        GRID,
-        bound,
-        lambda: grouped_tally(prepared.tally, len(groups.labels)),
-        groups=groups,
-        **options,
-    )
+    made = tally_of(frame, GRID, bound, prepared.tally, groups=groups, **options)
     return np.array([exact(part) for part in made.parts])
 
 
@@ -198,11 +190,8 @@ def test_groups_are_read_from_every_kind_of_file(tmp_path, kind):
     cells = dpr.Grid(0, 0, 1, n_rows=4, n_cols=5, crs="EPSG:32632")
     options = {"user_id": "user_id", "groups": listed}
 
-    def tally():
-        return grouped_tally(cells.counter, 2)
-
-    found = tally_of(opened, cells, cells.bound(2, "shrink"), tally, **options)
-    wanted = tally_of(frame, cells, cells.bound(2, "shrink"), tally, **options)
+    found = tally_of(opened, cells, cells.bound(2, "shrink"), cells.counter, **options)
+    wanted = tally_of(frame, cells, cells.bound(2, "shrink"), cells.counter, **options)
     for one, other in zip(found.parts, wanted.parts, strict=True):
         assert (one.histogram() == other.histogram()).all() and one.histogram().sum() > 0
 

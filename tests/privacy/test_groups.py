@@ -9,7 +9,7 @@ import pytest
 
 from dpregions.errors import InputError, InputTypeError
 from dpregions.privacy.budget import Budget
-from dpregions.privacy.groups import LONGEST_LABEL, MOST_GROUPS, Groups
+from dpregions.privacy.groups import LONGEST_LABEL, Groups
 
 
 def test_no_column_and_no_list_are_no_groups():
@@ -33,7 +33,7 @@ def test_no_column_and_no_list_are_no_groups():
         ("age", ["a\nb"], InputError, "1 to 100 printable"),
         ("age", ["x" * (LONGEST_LABEL + 1)], InputError, "1 to 100 printable"),
         ("a\tb", ["a"], InputError, "must be a name"),
-        ("age", range(MOST_GROUPS + 1), InputError, "1,001 groups, more than 1,000"),
+        ("age", range(Groups.MOST + 1), InputError, "1,001 groups, more than 1,000"),
     ],
 )
 def test_what_is_no_list_of_groups_is_refused(by, groups, error, match):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpregions.cli import options
+from dpregions.cli import areas, options
 
 if TYPE_CHECKING:
     from dpregions.curator import Check
@@ -18,11 +18,14 @@ def check(
     max_diameter: Annotated[
         str | None, typer.Option(help="Largest diameter of a region, as for a release: 2km.")
     ] = None,
-    grid: options.GridFile = None,
-    partition: options.PartitionFile = None,
-    around: options.Around = None,
-    side: options.Side = None,
-    cell: options.Cell = None,
+    grid: areas.GridFile = None,
+    partition: areas.PartitionFile = None,
+    around: areas.Around = None,
+    side: areas.Side = None,
+    cell: areas.Cell = None,
+    bounds: areas.Bounds = None,
+    bounds_crs: areas.BoundsCrs = None,
+    align: areas.Aligned = None,
     sql: options.Sql = None,
     layer: options.Layer = None,
     geometry: options.Geometry = None,
@@ -44,7 +47,10 @@ def check(
     --around 9.0,48.5 --side 20km --cell 1km
     """
     users = options.read_users(user_id, each_row)
-    area = options.read_area(grid, partition, around, side, cell)
+    area = areas.Asked(grid, partition, around, side, cell, bounds, bounds_crs, align).read()
+    length: float | str | None = max_diameter
+    if max_diameter is not None:
+        length = options.read_length(max_diameter, "--max-diameter", bare=area.crs is None)
     with options.progress_bar("checking") as progress:
         from dpregions.curator import check_regions
         from dpregions.intake.sources.opening import open_regions
@@ -61,7 +67,6 @@ def check(
             lat=lat,
             progress=progress,
         ) as regions:
-            length = None if max_diameter is None else options.read_length(max_diameter)
             found = check_regions(regions, area, max_diameter=length, user_id=users)
     if as_json:
         typer.echo(json.dumps(found.as_dict()))

@@ -102,7 +102,6 @@ def query(
     """
     from dpregions.releases.published import load
 
-    _refuse_options(bounds or [])
     ways = [bool(bounds), rectangles is not None, polygons is not None]
     if sum(ways) != 1:
         raise InputError(
@@ -118,7 +117,7 @@ def query(
     release = release if group is None else release.group(group)
     _say_what_it_is(release)
     if bounds:
-        found = _answers(release, (*_rectangle(bounds),), within, crs, confidence, detail)
+        found = _answers(release, (*rectangle_of(bounds),), within, crs, confidence, detail)
         _print_one(found, confidence, as_json)
     elif rectangles is not None:
         rows = _read_rectangles(rectangles)
@@ -202,7 +201,9 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _rectangle(bounds: list[str]) -> list[float]:
+def rectangle_of(bounds: list[str]) -> list[float]:
+    """Return the four numbers of a rectangle; refuse options, which a negative one looks like."""
+    _refuse_options(bounds)
     if len(bounds) != 4:
         raise InputError(f"a rectangle is XMIN YMIN XMAX YMAX, four numbers; got {len(bounds)}")
     for name, text in zip(BOUNDS, bounds, strict=True):

@@ -14,7 +14,8 @@ from typing import Annotated, Any
 import typer
 
 from dpregions.choices import FixUnit, TraceFormat
-from dpregions.cli.options import Overwrite, progress_bar, read_length, read_place, refuse_output
+from dpregions.cli.areas import read_place
+from dpregions.cli.options import Overwrite, progress_bar, read_length, refuse_output
 from dpregions.errors import InputError
 
 GEOPARQUET = (".parquet", ".pq", ".geoparquet")
@@ -68,6 +69,7 @@ def regions(
     from dpregions.io.region_files import save_regions
 
     target = read_crs(_one_crs(crs, around))
+    length = read_length(max_diameter, "--max-diameter")
     refuse_output(output, fixes, overwrite=overwrite)
     if output.suffix.lower() not in GEOPARQUET:
         raise InputError(
@@ -86,7 +88,7 @@ def regions(
         found = regions_from_batches(
             reader,
             k=k,
-            max_diameter=read_length(max_diameter),
+            max_diameter=length,
             crs=target,
             unit=unit,
             gap=gap,
@@ -120,10 +122,9 @@ def _print_result(facts: dict[str, Any], report: Any, as_json: bool) -> None:
             facts = {**facts, "report": report.as_dict()}
         typer.echo(json.dumps(facts))
         return
-    bare = isinstance(read_length(facts["max_diameter"]), float)
     typer.echo(
-        f"Wrote {facts['output']}: one region a {facts['unit']}, at most {facts['max_diameter']}"
-        f"{' units' if bare else ''} across, in {facts['crs']}. Keep it as secret as the fixes."
+        f"Wrote {facts['output']}: one region a {facts['unit']}, at most {facts['max_diameter']} "
+        f"across, in {facts['crs']}. Keep it as secret as the fixes."
     )
     if report is not None:
         typer.echo(str(report))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpregions.choices import Engine, Favour, Method, Neighbours, Oversize
-from dpregions.cli import options
+from dpregions.cli import areas, options
 from dpregions.errors import InputError, LedgerError, LedgerUnavailableError
 
 if TYPE_CHECKING:
@@ -40,11 +40,14 @@ def release(
         str,
         typer.Option(help="Largest diameter of a region: 2km, or a number in units of the CRS."),
     ],
-    grid: options.GridFile = None,
-    partition: options.PartitionFile = None,
-    around: options.Around = None,
-    side: options.Side = None,
-    cell: options.Cell = None,
+    grid: areas.GridFile = None,
+    partition: areas.PartitionFile = None,
+    around: areas.Around = None,
+    side: areas.Side = None,
+    cell: areas.Cell = None,
+    bounds: areas.Bounds = None,
+    bounds_crs: areas.BoundsCrs = None,
+    align: areas.Aligned = None,
     ledger: Annotated[
         Path | None, typer.Option(help="The budget ledger that pays, see 'dpregions budget'.")
     ] = None,
@@ -122,10 +125,11 @@ def release(
     """
     from dpregions.privacy.ledger import Ledger
 
-    area = options.read_area(grid, partition, around, side, cell)
+    place = areas.Asked(grid, partition, around, side, cell, bounds, bounds_crs, align)
+    area = place.read()
     terms: dict[str, Any] = {
         "epsilon": options.read_epsilon(epsilon),
-        "max_diameter": options.read_length(max_diameter),
+        "max_diameter": options.read_length(max_diameter, "--max-diameter", bare=area.crs is None),
         "method": method,
         "neighbours": neighbours,
         "oversize": oversize,
@@ -164,7 +168,7 @@ def release(
     if dry_run:
         _print_cost(stated, as_json)
         return
-    typer.echo(f"dpregions: area: {options.area_in_words(area)}", err=True)
+    typer.echo(f"dpregions: area: {areas.area_in_words(area)}", err=True)
     asked["master"] = master
     try:
         with options.notes():
@@ -223,10 +227,10 @@ def _print_cost(terms: Terms, as_json: bool) -> None:
     seconds = START_SECONDS + cost.draws * DRAW_SECONDS
     if as_json:
         facts = {**cost._asdict(), "seconds": seconds, "seconds_per_million": MILLION_SECONDS}
-        typer.echo(json.dumps(facts | {"area": options.area_in_words(terms.grid)}))
+        typer.echo(json.dumps(facts | {"area": areas.area_in_words(terms.grid)}))
         return
     typer.echo(
-        f"Area: {options.area_in_words(terms.grid)}.\n"
+        f"Area: {areas.area_in_words(terms.grid)}.\n"
         f"This release takes at most about\n"
         f"  {cost.draws:,} draws of noise\n"
         f"  {cost.memory / 1e6:,.0f} MB of memory, and 50 bytes for each user while counting\n"
@@ -284,7 +288,9 @@ def _read_workload(text: str, area: Domain) -> Any:
         return frame
     sizes: list[Any] = []
     for size in text.split(","):
-        sides = [options.read_length(side.strip()) for side in size.split("x")]
+        bare = area.crs is None
+        parts = map(str.strip, size.split("x"))
+        sides = [options.read_length(part, "--workload", bare=bare) for part in parts]
         if len(sides) > 2 or "" in sides:
             raise InputError(
                 f"--workload {text} is no list of sizes: write sides, or widths and heights, for "

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpregions.engines import local
+from dpregions.engines.groups import grouped_tally
 from dpregions.intake.regions import read_outlines
 
 if TYPE_CHECKING:
@@ -38,11 +39,17 @@ def tally_of(
     regions, grid, bound, user_id, crs, groups
         As `intake.regions.read_outlines` takes them; or a Spark DataFrame.
     tally : callable
-        Makes an empty tally; with groups, one of theirs (`engines.groups`).
+        Makes an empty tally. With groups there is one for each: ``engines.groups.GroupedTally``.
     """
+    if groups is not None:
+        tally = _of_groups(tally, groups)
     reading: Any = read_outlines(regions, grid, bound, user_id=user_id, crs=crs, groups=groups)
     if reading.frame is None:
         return local.count(reading, tally)
     from dpregions.engines import spark
 
     return spark.count(reading, tally)
+
+
+def _of_groups(tally: Callable[[], Any], groups: Groups) -> Callable[[], Any]:
+    return lambda: grouped_tally(tally, len(groups.labels))

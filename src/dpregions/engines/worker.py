@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.geometry.outlines import Outlines
-from dpregions.intake.groups import GroupedOutlines
 from dpregions.unforeseen import READING, foreseen
 
 if TYPE_CHECKING:
@@ -56,8 +55,7 @@ def _contributed(job: Job, batch: Any) -> Any:
         marks = job.tally.marks(outlines)[rows]
         columns += [pa.array(np.ascontiguousarray(column)) for column in marks.T]
     else:
-        if isinstance(outlines, GroupedOutlines):
-            outlines = outlines.marked()
+        outlines = job.reading.marked(outlines)
         sizes = np.diff(outlines.offsets)
         xy = outlines.xy[np.repeat(there, sizes)]
         columns.append(_bytes(xy.tobytes(), np.concatenate([[0], 16 * np.cumsum(sizes[rows])])))
@@ -97,5 +95,4 @@ def _add(job: Job, column: Any) -> None:
     octets = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
     xy = np.frombuffer(octets.tobytes(), np.int64).reshape(-1, 2)
     outlines = Outlines(xy, (offsets - offsets[0]).astype(np.int64) // 16)
-    grouped = job.reading.groups is not None
-    job.tally.add(GroupedOutlines.of_marked(outlines) if grouped else outlines)
+    job.tally.add(job.reading.unmarked(outlines))

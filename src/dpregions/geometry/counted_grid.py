@@ -7,7 +7,6 @@ pass through.
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -15,7 +14,6 @@ import numpy as np
 from dpregions.crs import unit_label
 from dpregions.errors import (
     Argument,
-    DPRegionsWarning,
     InputError,
     InputTypeError,
     QueryError,
@@ -168,23 +166,22 @@ class CountedGrid:
         cells: Any = None,
         within: Within | None = "cells",
         once: bool = False,
-        stacklevel: int = 2,
+        stacklevel: int | None = 2,
     ) -> Selection:
         """Return what queries touch, in any accepted form, warning where due."""
         if cells is not None:
             raise QueryError(
                 Argument("cells"), " are labels of a partition's cells: ask a grid by rectangles"
             )
-        return select(self._whole, query, crs, within=within, stacklevel=stacklevel + 1)
+        level = None if stacklevel is None else stacklevel + 1
+        return select(self._whole, query, crs, within=within, stacklevel=level)
 
     def is_exact(self, *query: Any, crs: Any = None) -> Any:
         """Tell whether a query's cells form a rectangle, so that its count is exact.
 
         Takes the queries that `EulerHistogram.count` takes; looks at the grid alone.
         """
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DPRegionsWarning)
-            selection = select(self._whole, query, crs)
+        selection = select(self._whole, query, crs, stacklevel=None)
         return selection.wrap(selection.exact, "exact")
 
     def enclosing(self, *query: Any, crs: Any = None) -> tuple[Any, Any, Any, Any]:
@@ -213,9 +210,7 @@ class CountedGrid:
         >>> Grid(0, 0, 1, n_rows=4, n_cols=5).enclosing(0.5, 1, 2.1, 3)
         (0.0, 1.0, 3.0, 3.0)
         """
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DPRegionsWarning)
-            selection = select(self._whole, query, crs, within="shape")
+        selection = select(self._whole, query, crs, within="shape", stacklevel=None)
         bounds = np.asarray(selection.bounds)
         if (empty := np.flatnonzero(np.isnan(bounds).any(axis=0))).size:
             raise QueryError(QueryNumber(empty[0]), " is empty: no cells enclose it")

@@ -133,11 +133,12 @@ class Domain(Protocol):
         cells: Any = None,
         within: Within | None = "cells",
         once: bool = False,
-        stacklevel: int = 2,
+        stacklevel: int | None = 2,
     ) -> Any:
         """Return what queries touch, in any accepted form, warning where due.
 
         `cells` are labels instead of a query. With `once`, whoever answers counts nobody twice.
+        With a `stacklevel` of None there is no warning.
         """
 
     def blocks_shape(self, block: int) -> tuple[int, ...]:

@@ -95,6 +95,14 @@ class Elsewhere:
         numbers = group_numbers(batch.column(self.groups.by), self.groups)
         return GroupedOutlines.grouped(outlines, numbers)
 
+    def marked(self, outlines: Outlines) -> Outlines:
+        """Return outlines that tell their group, if any, by their vertices alone."""
+        return outlines.marked() if isinstance(outlines, GroupedOutlines) else outlines
+
+    def unmarked(self, outlines: Outlines) -> Outlines:
+        """Return what `marked` was given."""
+        return outlines if self.groups is None else GroupedOutlines.of_marked(outlines)
+
     def users(self, batch: Any) -> tuple[list[Any], Bools]:
         """Return the ids of a batch as Arrow columns, and which rows have all of them."""
         found = [exact_ids(batch.column(name)) for name in self.ids]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpregions.errors import Argument, InputError, InputTypeError
 from dpregions.privacy.budget import Budget
@@ -18,7 +18,6 @@ from dpregions.privacy.budget import Budget
 if TYPE_CHECKING:
     from dpregions.choices import Neighbours
 
-MOST_GROUPS = 1000
 LONGEST_LABEL = 100
 """Most characters of a label, and of the name of the column."""
 
@@ -38,6 +37,8 @@ class Groups:
     only : str or None
         The one group that is spoken of; None: all of them together.
     """
+
+    MOST: ClassVar[int] = 1000
 
     by: str
     labels: tuple[str, ...]
@@ -72,9 +73,9 @@ class Groups:
             raise InputError(
                 Argument("groups"), " is empty: list the groups, chosen without looking at the data"
             )
-        if len(self.labels) > MOST_GROUPS:
+        if len(self.labels) > self.MOST:
             raise InputError(
-                Argument("groups"), f" has {len(self.labels):,} groups, more than {MOST_GROUPS:,}"
+                Argument("groups"), f" has {len(self.labels):,} groups, more than {self.MOST:,}"
             )
         for label in self.labels:
             if not _is_line(label):

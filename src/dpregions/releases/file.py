@@ -30,7 +30,7 @@ from dpregions.errors import (
 from dpregions.mechanisms.base import Columns, Entries, Held
 from dpregions.mechanisms.known import chosen
 from dpregions.memory import LOADED, LOADED_ENTRY, refuse_beyond
-from dpregions.privacy.groups import MOST_GROUPS
+from dpregions.privacy.groups import Groups
 from dpregions.readable_files import refuse_unreadable
 from dpregions.releases.columns import held_by, outcome_of
 from dpregions.releases.groups import GroupsOutcome
@@ -340,7 +340,7 @@ def _check_claims(claims: Claims, size: int) -> None:
         max(n for name, n in lists.items() if name.startswith(f"{of}."))
         for of in {name.partition(".")[0] for name in lists}
     )
-    if entries > min(most, _MOST_ENTRIES + 2 * rows) or claims.dictionary > MOST_GROUPS:
+    if entries > min(most, _MOST_ENTRIES + 2 * rows) or claims.dictionary > Groups.MOST:
         raise ReleaseFileError("it has more entries than any release of its size")
     if claims.unpacked > 64 * (rows + entries):
         raise ReleaseFileError("its columns are larger than those of any release")

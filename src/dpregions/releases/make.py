@@ -19,7 +19,6 @@ import numpy as np
 
 from dpregions.crs import unit_label
 from dpregions.engines.choice import tally_of
-from dpregions.engines.groups import GroupedTally, grouped_tally
 from dpregions.errors import (
     Argument,
     InputError,
@@ -29,7 +28,6 @@ from dpregions.errors import (
 )
 from dpregions.geometry.domain import check_domain
 from dpregions.intake.regions import read_unit
-from dpregions.mechanisms.base import Cost
 from dpregions.mechanisms.known import chosen
 from dpregions.memory import refuse_beyond
 from dpregions.policy import site_policy
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
     from dpregions.choices import Favour, Method, Neighbours, Oversize, Unit
     from dpregions.geometry.domain import Domain
     from dpregions.geometry.outlines import Bound
-    from dpregions.mechanisms.base import Mechanism, Outcome, Prepared
+    from dpregions.mechanisms.base import Cost, Mechanism, Outcome, Prepared
     from dpregions.privacy.budget import BudgetLike
     from dpregions.privacy.ledger import Ledger
     from dpregions.privacy.noise import NoiseSource
@@ -126,7 +124,7 @@ def release(
     dataset : str, optional
         The data set's name in the ledger; published with the release.
     sign_off : path or dict, optional
-        The curator's answers on a sign-off sheet (docs/sign-off.md), published with the release.
+        Answers on a sign-off sheet (docs/sign-off.md), published with the release.
     allow_epsilon : bool
         Take an epsilon above 20, with a `SettingWarning`.
 
@@ -191,7 +189,7 @@ def release_tally(
     ledger, dataset : optional
         As in `release`.
     """
-    if terms.grouping is not None and not isinstance(tally, GroupedTally):
+    if terms.grouping is not None and not hasattr(tally, "parts"):
         raise InputTypeError("a release by groups takes a tally of groups: see engines.groups")
     return _paid(lambda: tally, terms, unit, ledger, dataset)
 
@@ -316,8 +314,9 @@ class Terms:
         """Return what the release takes at most, of a mechanism that tells: all groups together."""
         prepared: Any = self.prepared
         n = 1 if self.grouping is None else len(self.grouping.labels)
-        draws, memory, file = prepared.cost()
-        return Cost(n * draws, n * memory, n * file)
+        cost: Cost = prepared.cost()
+        draws, memory, file = (n * part for part in cost)
+        return cost._replace(draws=draws, memory=memory, file=file)
 
     def _refuse_many(self, n: int) -> None:
         """Refuse more groups than this machine holds releases of, before anything is spent."""
@@ -372,10 +371,7 @@ class Terms:
 def _tally(regions: Any, ids: Any, terms: Terms) -> Any:
     """Return the exact counts of regions. Secret."""
     options = {"user_id": ids, "crs": terms.crs, "groups": terms.grouping}
-    tally: Callable[[], Any] = terms.prepared.tally
-    if terms.grouping is not None:
-        tally = partial(grouped_tally, tally, len(terms.grouping.labels))
-    return tally_of(regions, terms.grid, terms.bound, tally, **options)
+    return tally_of(regions, terms.grid, terms.bound, terms.prepared.tally, **options)
 
 
 def _published(noise: NoiseSource, tally: Any, unit: Unit, terms: Terms) -> Release:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dpregions.geometry.cells import Selection
     from dpregions.geometry.domain import Domain
     from dpregions.mechanisms.base import Outcome
+    from dpregions.releases.compare import Comparison
 
 
 class ExpectedError(NamedTuple):
@@ -284,16 +285,33 @@ class Release(Statement):
 
         return block_arrays(self, block, confidence)
 
-    def select(self, query: tuple[Any, ...], *, within: Within | None, crs: Any) -> Selection:
-        """Return what queries are asked about, for `answers`: each by the rule that answers it."""
-        return self._selected(query, None, self._rule(within), crs)
+    def select(
+        self,
+        query: tuple[Any, ...],
+        *,
+        within: Within | None,
+        crs: Any,
+        cells: Any = None,
+        quiet: bool = False,
+    ) -> Selection:
+        """Return what queries are asked about, for `answers`: each by the rule that answers it.
+
+        With `quiet` without a warning, for who tells of `exact`, `outside` and `cut` otherwise.
+        """
+        level = None if quiet else 3
+        return self._selected(query, cells, self._rule(within), crs, level)
 
     def _selected(
-        self, query: tuple[Any, ...], cells: Any, rule: Within | None, crs: Any
+        self,
+        query: tuple[Any, ...],
+        cells: Any,
+        rule: Within | None,
+        crs: Any,
+        stacklevel: int | None = 3,
     ) -> Selection:
         once = self.asked.answers_shapes
         found: Selection = self.grid.select(
-            query, crs, cells=cells, within=rule, once=once, stacklevel=3
+            query, crs, cells=cells, within=rule, once=once, stacklevel=stacklevel
         )
         return found
 
@@ -317,6 +335,33 @@ class Release(Statement):
             found["low"], found["high"] = self._bounds(selection, confidence, detail)
         rule = np.where(selection.as_drawn, "shape", "cells")
         return found | {"within": rule, "exact": selection.exact}
+
+    def compare(self, other: Release) -> Comparison:
+        """Return a comparison with another release: how much more that one counts, and how surely.
+
+        Parameters
+        ----------
+        other : Release
+            Of another time, for instance. On the same cells everything can be compared; on other
+            ones what is asked as drawn.
+
+        Returns
+        -------
+        Comparison
+            It has `count`, `interval`, `cell_arrays` and `describe`.
+
+        Examples
+        --------
+        >>> import dpregions as dpr
+        >>> grid, regions = dpr.synthetic.grid(), dpr.synthetic.regions(500)
+        >>> may, june = (
+        ...     dpr.release(regions, grid, epsilon=1, max_diameter="2km") for _ in range(2)
+        ... )
+        >>> low, high = may.compare(june).interval(*grid.bounds)
+        """
+        from dpregions.releases.compare import Comparison
+
+        return Comparison(self, other)
 
     def expected_error(
         self, *query: Any, cells: Any = None, within: Within | None = None, crs: Any = None
