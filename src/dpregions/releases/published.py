@@ -18,6 +18,7 @@ from dpregions.choices import Detail, Within, refuse_other
 from dpregions.errors import InputError, PrivacyError, QueryError
 from dpregions.geometry.domain import check_domain
 from dpregions.privacy.budget import Budget
+from dpregions.privacy.law import checked_confidence
 from dpregions.releases import file
 from dpregions.releases.groups import GroupsOutcome
 from dpregions.releases.statement import Statement, state_group
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from dpregions.choices import Kind
     from dpregions.geometry.cells import Selection
     from dpregions.geometry.domain import Domain
+    from dpregions.geometry.layers import Layer
     from dpregions.mechanisms.base import Outcome
+    from dpregions.page.notebook import Explorer
     from dpregions.releases.compare import Comparison
 
 
@@ -401,7 +404,7 @@ class Release(Statement):
         anybody's. ``EulerHistogram.from_regions(release.to_regions(), grid).counts`` equals
         ``release.counts``.
         """
-        return self.outcome.to_regions()
+        return self.outcome.to_regions().frame()
 
     def save(self, path: Path | str, *, fresh: bool = False) -> str:
         """Write the release to a Parquet file, whole or not at all; `load` reads it back.
@@ -446,9 +449,13 @@ class Release(Statement):
             components inside a rectangle, the sum of sign times count is `count`. Blocks have
             neither `kind` nor `sign`: their counts are those of their rectangles already.
         """
-        from dpregions.releases.tables import components_frame
+        return self.layer(kind, block=block, confidence=confidence).frame()
 
-        return components_frame(self, kind, block, confidence)
+    def layer(self, kind: Kind = "faces", *, block: int = 1, confidence: float = 0.95) -> Layer:
+        """Return what `to_geodataframe` does, as columns and geometries: without geopandas."""
+        from dpregions.releases.tables import components_layer
+
+        return components_layer(self, kind, block, confidence)
 
     def to_xarray(self, block: int = 1, confidence: float = 0.95) -> xarray.Dataset:
         """Return the cells, or blocks of cells, of a grid as an xarray Dataset (extra `raster`).
@@ -497,6 +504,23 @@ class Release(Statement):
         from dpregions.releases.display import draw_map
 
         return draw_map(self, ax, style)
+
+    def explore(self, name: str = "release", *, confidence: float = 0.95) -> Explorer:
+        """Return a map to explore in a notebook: draw areas, read counts and intervals.
+
+        It needs no server and no network, also in HTML made of the notebook. `Explorer.save`
+        writes it to a file that any browser opens, as `dpregions export` does.
+
+        Parameters
+        ----------
+        name : str
+            What the page calls the release.
+        confidence : float
+            Of the intervals, between 0 and 1.
+        """
+        from dpregions.page.notebook import Explorer
+
+        return Explorer(self, name, checked_confidence(confidence))
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
