@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dpregions.choices import Kind
     from dpregions.geometry.cells import Selection
     from dpregions.geometry.domain import Domain
+    from dpregions.geometry.layers import Layer
     from dpregions.mechanisms.base import Outcome
     from dpregions.page.notebook import Explorer
     from dpregions.releases.compare import Comparison
@@ -357,7 +358,7 @@ class Release(Statement):
         anybody's. ``EulerHistogram.from_regions(release.to_regions(), grid).counts`` equals
         ``release.counts``.
         """
-        return self.outcome.to_regions()
+        return self.outcome.to_regions().frame()
 
     def save(self, path: Path | str, *, fresh: bool = False) -> str:
         """Write the release to a Parquet file, whole or not at all; `load` reads it back.
@@ -402,9 +403,13 @@ class Release(Statement):
             components inside a rectangle, the sum of sign times count is `count`. Blocks have
             neither `kind` nor `sign`: their counts are those of their rectangles already.
         """
-        from dpregions.releases.tables import components_frame
+        return self.layer(kind, block=block, confidence=confidence).frame()
 
-        return components_frame(self, kind, block, confidence)
+    def layer(self, kind: Kind = "faces", *, block: int = 1, confidence: float = 0.95) -> Layer:
+        """Return what `to_geodataframe` does, as columns and geometries: without geopandas."""
+        from dpregions.releases.tables import components_layer
+
+        return components_layer(self, kind, block, confidence)
 
     def to_xarray(self, block: int = 1, confidence: float = 0.95) -> xarray.Dataset:
         """Return the cells, or blocks of cells, of a grid as an xarray Dataset (extra `raster`).
