@@ -19,7 +19,7 @@ def export(
     out: Annotated[
         Path,
         typer.Argument(
-            help="The file to write: .gpkg, .parquet, .fgb, .geojson or .tif.", metavar="OUT"
+            help="The file to write: .gpkg, .parquet, .fgb, .geojson, .tif or .html.", metavar="OUT"
         ),
     ],
     what: Annotated[
@@ -48,7 +48,8 @@ def export(
     """Write a release for QGIS and other tools; the suffix of OUT tells the format.
 
     GeoPackage (.gpkg), GeoParquet (.parquet), FlatGeobuf (.fgb), GeoJSON (.geojson, in WGS 84)
-    or, for numbers by cell, Cloud-Optimised GeoTIFF (.tif). Each carries the privacy statement,
+    or, for numbers by cell, Cloud-Optimised GeoTIFF (.tif). Or a map to explore as one HTML file
+    (.html), which any browser opens, also offline. Each carries the privacy statement,
     and faces their count, estimate and interval; a GeoPackage has a style for QGIS.
 
     Example: dpregions export release.parquet release.gpkg
@@ -58,7 +59,9 @@ def export(
     from dpregions.releases.published import load
 
     loaded = load(release)
-    exported = exports.export(loaded, out, what, block=block, confidence=confidence)
+    exported = exports.export(
+        loaded, out, what, block=block, confidence=confidence, name=release.stem
+    )
     facts = {
         "output": str(out),
         "what": exported,

@@ -160,7 +160,7 @@ def release(
             made, path, checksum = _publish(
                 source, asked, area, terms, partial(_save, output, overwrite), ledger, dataset
             )
-    except BaseException as error:
+    except Exception as error:
         for note in getattr(error, "__notes__", ()):
             typer.echo(f"dpregions: {note}", err=True)
         raise
@@ -268,7 +268,9 @@ def _tell_saved(ledger: Ledger, entry: str, path: Path, checksum: str) -> None:
 def _read_workload(text: str, area: Domain) -> Any:
     """Return the sizes of --workload: sides, or pairs of a width and a height; or its districts."""
     if Path(text).suffix.lower() in _FILES or Path(text).is_file():
-        frame = options.read_polygons(Path(text), "--workload")
+        from dpregions.io.area_files import read_areas
+
+        frame = read_areas(Path(text), "--workload").frame()
         if frame.crs is None and area.crs is not None:
             raise InputError(f"--workload {text} names no CRS: save it with one")
         return frame

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpregions import extras
 from dpregions.crs import unit_label
 from dpregions.engines.choice import tally_of
 from dpregions.errors import (
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from dpregions.privacy.budget import BudgetLike
     from dpregions.privacy.ledger import Ledger
     from dpregions.privacy.noise import NoiseSource
+
+extras.need("curator")
 
 
 def release(

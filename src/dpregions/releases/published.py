@@ -16,6 +16,7 @@ import numpy as np
 from dpregions.choices import Detail, Within, refuse_other
 from dpregions.errors import InputError, PrivacyError, QueryError
 from dpregions.geometry.domain import check_domain
+from dpregions.privacy.law import checked_confidence
 from dpregions.releases import file
 from dpregions.releases.statement import Statement
 
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from dpregions.choices import Kind
     from dpregions.geometry.cells import Selection
     from dpregions.geometry.domain import Domain
+    from dpregions.geometry.layers import Layer
     from dpregions.mechanisms.base import Outcome
+    from dpregions.page.notebook import Explorer
     from dpregions.releases.compare import Comparison
 
 
@@ -182,7 +185,8 @@ class Release(Statement):
         Returns
         -------
         tuple or pandas.DataFrame
-            ``(low, high)``, numbers or arrays; for frames a DataFrame `low`, `high`.
+            ``(low, high)``, numbers or arrays; for frames a DataFrame `low`, `high`. NaN of a
+            query wholly outside the area, of which nothing is known.
         """
         self._need_signed("intervals")
         rule = self._rule(within)
@@ -194,6 +198,8 @@ class Release(Statement):
             return ends
         selection = self._selected(query, cells, rule, crs)
         low, high = self._bounds(selection, confidence, detail)
+        if selection.outside.any():
+            low, high = (np.where(selection.outside, np.nan, end) for end in (low, high))
         if selection.index is not None:
             import pandas as pd
 
@@ -277,18 +283,22 @@ class Release(Statement):
         return bounds(selection, confidence)
 
     def answers(
-        self, selection: Selection, confidence: float = 0.95, detail: Detail = "likely"
+        self, selection: Any, confidence: float = 0.95, detail: Detail = "likely"
     ) -> dict[str, NDArray[Any]]:
-        """Return `count`, `low` and `high` (unless covert), `within`, `exact`, one a query.
+        """Return `count`, `low` and `high` (unless covert), and what they are about, by query.
 
         `within` is the rule that answered. `exact` says that no region counts twice: a query was
-        answered as drawn, or its cells form a rectangle.
+        answered as drawn, or its cells form a rectangle. A query that is `outside` lies wholly
+        beyond the area (its 0 says nothing), of one that is `cut` the answer is about the part
+        inside, and of one that is `enlarged` about whole cells that reach beyond it.
         """
         found: dict[str, NDArray[Any]] = {"count": self.asked.count(selection)}
         if not self.covert:
             found["low"], found["high"] = self._bounds(selection, confidence, detail)
         rule = np.where(selection.as_drawn, "shape", "cells")
-        return found | {"within": rule, "exact": selection.exact}
+        found |= {"within": rule, "exact": selection.exact, "outside": selection.outside}
+        cut, enlarged = selection.cut(self.grid), selection.enlarged(self.grid)
+        return found | {"cut": cut, "enlarged": enlarged}
 
     def compare(self, other: Release) -> Comparison:
         """Return a comparison with another release: how much more that one counts, and how surely.
@@ -348,7 +358,7 @@ class Release(Statement):
         anybody's. ``EulerHistogram.from_regions(release.to_regions(), grid).counts`` equals
         ``release.counts``.
         """
-        return self.outcome.to_regions()
+        return self.outcome.to_regions().frame()
 
     def save(self, path: Path | str, *, fresh: bool = False) -> str:
         """Write the release to a Parquet file, whole or not at all; `load` reads it back.
@@ -393,9 +403,13 @@ class Release(Statement):
             components inside a rectangle, the sum of sign times count is `count`. Blocks have
             neither `kind` nor `sign`: their counts are those of their rectangles already.
         """
-        from dpregions.releases.tables import components_frame
+        return self.layer(kind, block=block, confidence=confidence).frame()
 
-        return components_frame(self, kind, block, confidence)
+    def layer(self, kind: Kind = "faces", *, block: int = 1, confidence: float = 0.95) -> Layer:
+        """Return what `to_geodataframe` does, as columns and geometries: without geopandas."""
+        from dpregions.releases.tables import components_layer
+
+        return components_layer(self, kind, block, confidence)
 
     def to_xarray(self, block: int = 1, confidence: float = 0.95) -> xarray.Dataset:
         """Return the cells, or blocks of cells, of a grid as an xarray Dataset (extra `raster`).
@@ -444,6 +458,23 @@ class Release(Statement):
         from dpregions.releases.display import draw_map
 
         return draw_map(self, ax, style)
+
+    def explore(self, name: str = "release", *, confidence: float = 0.95) -> Explorer:
+        """Return a map to explore in a notebook: draw areas, read counts and intervals.
+
+        It needs no server and no network, also in HTML made of the notebook. `Explorer.save`
+        writes it to a file that any browser opens, as `dpregions export` does.
+
+        Parameters
+        ----------
+        name : str
+            What the page calls the release.
+        confidence : float
+            Of the intervals, between 0 and 1.
+        """
+        from dpregions.page.notebook import Explorer
+
+        return Explorer(self, name, checked_confidence(confidence))
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""

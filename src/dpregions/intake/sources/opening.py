@@ -16,6 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpregions import extras
 from dpregions.crs import read_crs
 from dpregions.errors import Argument, InputError, InputTypeError
 from dpregions.intake.arrow import arrow_batches, arrow_reader, geometry_field, is_arrow
@@ -27,6 +28,8 @@ from dpregions.unforeseen import foreseen
 if TYPE_CHECKING:
     from dpregions.choices import Unit
     from dpregions.intake.arrow import RegionStream
+
+extras.need("curator")
 
 GEOPARQUET = (".parquet", ".pq", ".geoparquet")
 _ADAPTORS = {
