@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dpregions.choices import What
-from dpregions.cli.options import AsJson, Overwrite, refuse_output
+from dpregions.cli.options import AsJson, Group, Overwrite, refuse_output
 
 
 def export(
@@ -42,6 +42,7 @@ def export(
     confidence: Annotated[
         float, typer.Option(help="Of the intervals low to high of faces.")
     ] = 0.95,
+    group: Group = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -59,6 +60,7 @@ def export(
     from dpregions.releases.published import load
 
     loaded = load(release)
+    loaded = loaded if group is None else loaded.group(group)
     exported = exports.export(
         loaded, out, what, block=block, confidence=confidence, name=release.stem
     )

@@ -62,6 +62,10 @@ Lon = Annotated[
     str | None, typer.Option("--lon", help="For CSV: the column of longitudes, each row a point.")
 ]
 Lat = Annotated[str | None, typer.Option("--lat", help="For CSV: the column of latitudes.")]
+Group = Annotated[
+    str | None,
+    typer.Option("--group", metavar="LABEL", help="Of a release by groups: this group alone."),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output if it is there.")]
 AllowEpsilon = Annotated[
     bool,

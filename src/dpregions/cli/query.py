@@ -24,7 +24,7 @@ import typer
 
 from dpregions.atomic_files import replacing
 from dpregions.choices import Detail, Within
-from dpregions.cli.options import AsJson, Overwrite, notes, refuse_output, say
+from dpregions.cli.options import AsJson, Group, Overwrite, notes, refuse_output, say
 from dpregions.crs import one_crs, read_crs
 from dpregions.errors import DPRegionsError, InputError, QueryError, QueryNumber, printable
 from dpregions.readable_files import refuse_unreadable
@@ -80,6 +80,7 @@ def query(
         typer.Option("--snap", help="Ask about the smallest rectangle of whole cells around it."),
     ] = False,
     confidence: Annotated[float, typer.Option(help="Of the interval low to high.")] = 0.95,
+    group: Group = None,
     detail: Annotated[
         Detail,
         typer.Option(
@@ -120,6 +121,7 @@ def query(
         inputs = [Path(given) for given in (file, rectangles, polygons) if given]
         refuse_output(output, inputs, overwrite=overwrite)
     release = load(file)
+    release = release if group is None else release.group(group)
     _say_what_it_is(release)
     if bounds:
         rectangle = (*rectangle_of(bounds),)

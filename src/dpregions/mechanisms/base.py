@@ -110,6 +110,11 @@ class Mechanism(Protocol):
     name: ClassVar[str]
     """The word for it: in `release`, on the command line, in a file."""
 
+    # One that declares `half_for_one: ClassVar[bool] = True` promises more of what it prepares for
+    # replace-one: with one region more or fewer, every result is as likely up to exp(epsilon / 2).
+    # Whoever draws noise for twice the sensitivity of one region may. Groups that users may change
+    # between then cost as much as one of them; of other mechanisms the costs add up.
+
     def prepare(
         self, grid: Domain, bound: Bound, budget: Budget, neighbours: Neighbours
     ) -> Prepared:

@@ -43,6 +43,7 @@ class Paper:
     """
 
     name: ClassVar[str] = "paper"
+    half_for_one: ClassVar[bool] = True
 
     norm: Norm = "l1"
 
