@@ -28,7 +28,7 @@ from dpregions.mechanisms.footprint import parts_kernel, parts_layout
 from dpregions.mechanisms.footprint.border import NODE
 from dpregions.mechanisms.footprint.mechanism import Footprint
 from dpregions.mechanisms.footprint.tree.growing import Adaptive
-from support.light_interpreter import answers_of, light_command, run_light
+from support.light_interpreter import answers_of, light_commands
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -155,25 +155,29 @@ def test_an_interpreted_loop_counts_modulo_64_bits_and_reads_records_by_name(a, 
 
 
 def test_describe_query_and_export_need_no_extra(folder, tmp_path):
-    city = folder / "small.parquet"
+    city, areas = folder / "small.parquet", folder / "areas.geojson"
     release = dpr.load(city)
-    told = light_command("describe", city, cwd=tmp_path)
-    assert told.returncode == 0 and release.describe() in told.stdout, told.stderr
-    asked = light_command("query", city, *GRID.bounds, "--json", cwd=tmp_path)
-    assert json.loads(asked.stdout)["count"] == release.count(*GRID.bounds)
-    for name in ("areas.geojson", "areas.parquet"):
-        found = light_command("query", city, "--polygons", folder / name, "--json", cwd=tmp_path)
-        rows = json.loads(found.stdout)
-        frame = geopandas.read_parquet(folder / "areas.parquet")
-        assert [row["name"] for row in rows] == ["round", "square"], found.stderr
+    suffixes = ("geojson", "parquet", "csv")
+    told = light_commands(
+        ("describe", city),
+        ("query", city, *GRID.bounds, "--json"),
+        *(
+            ("query", city, "--polygons", folder / f"areas.{kind}", "--json")
+            for kind in suffixes[:2]
+        ),
+        *(("query", city, "--polygons", areas, "-o", f"areas.{suffix}") for suffix in suffixes),
+        *(("export", city, f"out.{suffix}") for suffix in suffixes),
+        cwd=tmp_path,
+    )
+    assert [each.returncode for each in told] == [0] * len(told), told
+    assert release.describe() in told[0].stdout
+    assert json.loads(told[1].stdout)["count"] == release.count(*GRID.bounds)
+    frame = geopandas.read_parquet(folder / "areas.parquet")
+    for each in told[2:4]:
+        rows = json.loads(each.stdout)
+        assert [row["name"] for row in rows] == ["round", "square"]
         assert [row["count"] for row in rows] == release.count(frame).tolist()
-    for suffix in ("geojson", "parquet", "csv"):
-        out = tmp_path / f"areas.{suffix}"
-        args = "query", city, "--polygons", folder / "areas.geojson", "-o", out
-        assert light_command(*args, cwd=tmp_path).returncode == 0 and out.exists()
-    for suffix in ("geojson", "parquet", "csv"):
-        done = light_command("export", city, tmp_path / f"out.{suffix}", cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+    assert all((tmp_path / f"areas.{suffix}").exists() for suffix in suffixes)
     assert len(geopandas.read_file(tmp_path / "out.geojson")) == release.counts.size
     assert pq.read_table(tmp_path / "out.parquet").num_rows == release.counts.size
     rows = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text())))
@@ -188,55 +192,62 @@ def test_describe_query_and_export_need_no_extra(folder, tmp_path):
     assert first == tuple(map(float, GRID.cell_bounds(0, 0, 0, 0)))
 
 
-@pytest.mark.parametrize(
-    ("args", "extra"),
-    [
-        (("export", "small.parquet", "out.gpkg"), "curator"),
-        (("export", "small.parquet", "out.fgb"), "curator"),
-        (("export", "small.parquet", "out.tif"), "raster"),
-        (("query", "small.parquet", "--polygons", "areas.gpkg"), "curator"),
-        (("release", "areas.parquet", "-o", "new.parquet", "--epsilon", "1"), "curator"),
-        (("regions", "areas.parquet", "-o", "new.parquet"), "curator"),
-        (("demo",), "curator"),
-        (("export", "many.parquet", "out.csv"), "curator"),
-        (("serve", "small.parquet"), "web"),
-    ],
-)
-def test_what_needs_an_extra_names_it_and_writes_nothing(folder, args, extra):
+NEED_AN_EXTRA = {
+    ("export", "small.parquet", "out.gpkg"): "curator",
+    ("export", "small.parquet", "out.fgb"): "curator",
+    ("export", "small.parquet", "out.tif"): "raster",
+    ("query", "small.parquet", "--polygons", "areas.gpkg"): "curator",
+    ("release", "areas.parquet", "-o", "new.parquet", "--epsilon", "1"): "curator",
+    ("demo",): "curator",
+    ("export", "many.parquet", "out.csv"): "curator",
+    ("serve", "small.parquet"): "web",
+}
+
+
+def test_what_needs_an_extra_names_it_and_writes_nothing(folder):
     before = sorted(path.name for path in folder.iterdir())
-    done = light_command(*args, cwd=folder)
-    assert done.returncode == 2, done.stderr
-    if args[0] not in ("release", "regions"):  # which may find another fault first
-        assert f"pip install 'dpregions[{extra}]'" in done.stderr
-    assert "Traceback" not in done.stderr and len(done.stderr.splitlines()) < 12
+    told = light_commands(*NEED_AN_EXTRA, cwd=folder)
+    for (args, extra), each in zip(NEED_AN_EXTRA.items(), told, strict=True):
+        assert each.returncode == 2, (args, each)
+        if args[0] != "release":  # which may find another fault first
+            assert f"[{extra}]'" in each.stderr, (args, each)
+        assert "Traceback" not in each.stderr
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "dpr.release",
-        "dpr.EulerHistogram",
-        "dpr.open_regions",
-        "dpr.regions_from_fixes",
-        "dpr.synthetic.regions",
-        "dpr.paper",
-        "import dpregions.planning as p; p.plan",
-        "dpr.load('small.parquet').to_geodataframe()",
-        "dpr.load('small.parquet').to_regions()",
-        "dpr.load('small.parquet').plot()",
-        "dpr.load('small.parquet').to_xarray()",
-        "dpr.load('many.parquet').counts",
-    ],
-)
-def test_in_python_too_a_missing_package_is_named_with_its_extra(folder, code):
-    told = run_light(
-        f"import dpregions as dpr\ntry: {code}\n"
-        "except ImportError as error: print(type(error).__name__, error)\n",
-        cwd=folder,
-    )
-    assert told.stdout.startswith("MissingExtraError"), told.stdout + told.stderr
-    assert re.search(r"pip install 'dpregions\[(curator|plot|raster)\]'", told.stdout)
+NEED_A_CURATOR = [
+    "",
+    "dpr.release",
+    "dpr.EulerHistogram",
+    "dpr.open_regions",
+    "dpr.regions_from_fixes",
+    "dpr.synthetic.regions",
+    "dpr.paper",
+    "__import__('dpregions.planning').planning.plan",
+    "dpr.load('small.parquet').to_geodataframe()",
+    "dpr.load('small.parquet').to_regions()",
+    "dpr.load('small.parquet').plot()",
+    "dpr.load('small.parquet').to_xarray()",
+    "dpr.load('many.parquet').counts",
+    "",
+][1:-1]
+
+
+def test_in_python_too_a_missing_package_is_named_with_its_extra(folder):
+    code = """
+import dpregions as dpr, json
+said = []
+for code in json.loads(sys.argv[1]):
+    try:
+        eval(code)
+        said.append("")
+    except ImportError as error:
+        said.append(f"{type(error).__name__} {error}")
+print(json.dumps(said))
+"""
+    said = answers_of(code, json.dumps(NEED_A_CURATOR), cwd=folder)
+    for asked, words in zip(NEED_A_CURATOR, said, strict=True):
+        assert re.search(r"^MissingExtraError .*\[(curator|plot|raster)\]'", words), (asked, words)
 
 
 # What is declared

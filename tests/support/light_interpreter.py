@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 from dpregions.extras import EXTRA_OF
 
@@ -33,12 +34,37 @@ def run_light(code: str, *args: object, cwd: Path | None = None, check: bool = T
     return done
 
 
-def light_command(*args: object, cwd: Path):
-    """Run the command line there."""
-    code = "from dpregions.cli.start import main\nsys.argv[0] = 'dpregions'\nmain()"
-    return run_light(code, *args, cwd=cwd, check=False)
+class Told(NamedTuple):
+    """What a command did."""
+
+    returncode: int
+    stdout: str
+    stderr: str
 
 
-def answers_of(code: str, *args: object):
+def light_commands(*commands: tuple[object, ...], cwd: Path) -> list[Told]:
+    """Run commands there, one after another in one interpreter, which takes long to start."""
+    told = answers_of(_COMMANDS, json.dumps([[*map(str, args)] for args in commands]), cwd=cwd)
+    return [Told(*each) for each in told]
+
+
+_COMMANDS = """
+import contextlib, io, json
+from dpregions.cli.start import main
+told = []
+for args in json.loads(sys.argv[1]):
+    sys.argv[:] = ["dpregions", *args]
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+    told.append([code, out.getvalue(), err.getvalue()])
+print(json.dumps(told))
+"""
+
+
+def answers_of(code: str, *args: object, cwd: Path | None = None):
     """Return what code prints as JSON in its last line."""
-    return json.loads(run_light(code, *args).stdout.splitlines()[-1])
+    return json.loads(run_light(code, *args, cwd=cwd).stdout.splitlines()[-1])
