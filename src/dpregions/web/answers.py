@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from dpregions.crs import crs_label, degrees_remedy, read_crs, reproject, same_crs
+from dpregions.crs import degrees_remedy, read_crs, reproject, same_crs
 from dpregions.errors import DPRegionsError
 from dpregions.geometry.grid import Grid
 from dpregions.web.problems import Problem
@@ -33,18 +33,8 @@ def answer(shown: Shown, question: Question, confidence: float, limits: Limits) 
         "release": shown.id,
         **found.pop("numbers"),
         "asked": question.echo,
-        "answered": found,
-        "privacy": privacy_of(shown.release),
-    }
-
-
-def privacy_of(release: Release) -> dict[str, Any]:
-    """Return what goes with every number."""
-    return {
-        "epsilon": str(release.budget),
-        "unit": release.unit,
-        "neighbours": release.neighbours,
-        "private": release.private,
+        "answered": found | {"crs": shown.crs},
+        "privacy": shown.privacy,
     }
 
 
@@ -87,9 +77,11 @@ def answer_features(
                 parameter=problem.parameter,
             ) from None
         numbers = found.pop("numbers")
-        properties = (feature.get("properties") or {}) | {"dpregions": numbers | found}
+        properties = (feature.get("properties") or {}) | {
+            "dpregions": numbers | found | {"crs": shown.crs}
+        }
         answered.append(feature | {"properties": properties})
-    said = {"release": shown.id, "privacy": privacy_of(release)}
+    said = {"release": shown.id, "privacy": shown.privacy}
     if is_one:
         return answered[0] | {"dpregions": said}
     return body | {"features": answered, "dpregions": said}
@@ -238,7 +230,6 @@ def _looked_up(release: Release, asked: Asked, confidence: float) -> dict[str, A
         numbers |= {"estimate": float(release.estimate(*bounds)), "low": float(low)}
         numbers |= {"high": float(high), "confidence": confidence}
     return {
-        **_place(release),
         "cells": asked.cells,
         "bounds": bounds,
         "within": "cells",
@@ -259,7 +250,8 @@ def _said(release: Release, asked: Asked, selection: Any, confidence: float) -> 
         numbers["estimate"] = float(release.asked.estimate(selection)[0])
         numbers |= {"low": found["low"], "high": found["high"], "confidence": confidence}
     said = {
-        **_place(release),
+        "cells": None,
+        "bounds": None,
         "within": found["within"],
         "exact": found["exact"],
         "snapped": asked.snapped,
@@ -280,8 +272,3 @@ def _degrees_note(grid: Domain, selection: Any) -> str:
         return ""
     remedy = degrees_remedy(grid.crs, selection.bounds)
     return "".join(map(str, remedy)).removeprefix("; ")
-
-
-def _place(release: Release) -> dict[str, Any]:
-    crs = release.grid.crs
-    return {"cells": None, "bounds": None, "crs": None if crs is None else crs_label(crs)}

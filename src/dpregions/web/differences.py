@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dpregions.web.answers import asked_of, privacy_of
+from dpregions.web.answers import asked_of
 
 if TYPE_CHECKING:
     from dpregions.web.questions import Question
@@ -44,5 +44,5 @@ def difference(
         },
         "together": None if together is None else {"epsilon": str(together)},
         "statement": comparison.describe(),
-        "privacy": [privacy_of(shown.release) for shown in (first, second)],
+        "privacy": [first.privacy, second.privacy],
     }

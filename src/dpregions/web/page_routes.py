@@ -16,7 +16,7 @@ from dpregions.geometry.grid import Grid
 from dpregions.page import payload
 from dpregions.web.files import MEDIA_TYPES, part_of, side_of
 from dpregions.web.guard import is_authorised
-from dpregions.web.parameters import PROBLEMS, ROOT, Block, Id, Suffix, given, sends
+from dpregions.web.parameters import PROBLEMS, ROOT, Id, Suffix, given, route
 from dpregions.web.problems import Problem
 from dpregions.web.serving import Serving, attached, is_known
 from dpregions.web.shelf import Shown
@@ -65,7 +65,7 @@ def payloads(serving: Serving) -> APIRouter:
     @router.get(
         "/page.json",
         summary="What the page says of a release, and where its cells lie",
-        **sends("application/json"),
+        **route("application/json"),
     )
     async def described(request: Request, id: Id) -> Response:
         shown = serving.shown(id)
@@ -80,7 +80,7 @@ def payloads(serving: Serving) -> APIRouter:
     @router.get(
         "/components.bin",
         summary="The counts of all faces, edges and vertices",
-        **sends("application/octet-stream"),
+        **route("application/octet-stream"),
     )
     async def components(request: Request, id: Id) -> Response:
         shown = serving.shown(id)
@@ -93,13 +93,12 @@ def payloads(serving: Serving) -> APIRouter:
     @router.get(
         "/intervals.bin",
         summary="The intervals of all blocks of cells",
-        **sends("application/octet-stream"),
+        **route("application/octet-stream", takes=["block"]),
     )
-    async def intervals(request: Request, id: Id, block: Block = "1") -> Response:
+    async def intervals(request: Request, id: Id) -> Response:
         shown = serving.shown(id)
-        given(request)
-        grid = serving.gridded(shown, "intervals.bin")
-        side = side_of(block, grid)
+        block = given(request).get("block", "1")
+        side = side_of(block, serving.gridded(shown, "intervals.bin"))
         _refuse_covert(shown)
         serving.warm(id)
         return await serving.kept(
@@ -109,7 +108,7 @@ def payloads(serving: Serving) -> APIRouter:
     @router.get(
         "/cells.json",
         summary="The cells of a partition as GeoJSON, with their counts",
-        **sends("application/geo+json"),
+        **route("application/geo+json"),
     )
     async def cells(request: Request, id: Id) -> Response:
         shown = serving.shown(id)
@@ -134,7 +133,7 @@ def file_routes(serving: Serving) -> APIRouter:
     @router.get(
         "/releases/{id}/release.parquet",
         summary="The release file itself",
-        **sends(MEDIA_TYPES["parquet"]),
+        **route(MEDIA_TYPES["parquet"]),
     )
     async def release_file(request: Request, id: Id) -> Response:
         shown = serving.shown(id)
@@ -147,11 +146,10 @@ def file_routes(serving: Serving) -> APIRouter:
     @router.get(
         "/releases/{id}/export.{suffix}",
         summary="The cells as a file: gpkg, parquet, fgb, geojson, tif, html",
-        **sends(*MEDIA_TYPES.values()),
+        **route(*MEDIA_TYPES.values(), takes=["block"]),
     )
-    async def export(request: Request, id: Id, suffix: Suffix, block: Block = "1") -> Response:
-        shown = serving.warm(id)
-        given(request)
+    async def export(request: Request, id: Id, suffix: Suffix) -> Response:
+        shown, block = serving.warm(id), given(request).get("block", "1")
         if suffix not in MEDIA_TYPES:
             raise Problem(
                 "not-found",
@@ -170,7 +168,7 @@ def file_routes(serving: Serving) -> APIRouter:
     @router.get(
         "/overlay",
         summary="Areas to draw over the map as GeoJSON, or null",
-        **sends("application/json"),
+        **route("application/json"),
     )
     async def overlay_areas(request: Request) -> Response:
         given(request)
