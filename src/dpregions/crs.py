@@ -40,7 +40,7 @@ def unit_label(crs: CRS | None) -> str:
     if crs is None:
         return "units"
     name: str = crs.axis_info[0].unit_name
-    return {"metre": "m", "kilometre": "km", "foot": "ft"}.get(name, name)
+    return {"metre": "m", "kilometre": "km", "foot": "ft", "US survey foot": "ftUS"}.get(name, name)
 
 
 def read_crs(value: Any) -> CRS:

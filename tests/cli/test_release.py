@@ -19,6 +19,7 @@ import shapely
 
 import dpregions as dpr
 from dpregions.cli import options as cli_options
+from dpregions.cli.start import Interrupted
 from dpregions.errors import LedgerUnavailableError
 from dpregions.extraction.fixes import UNIT_ATTRIBUTE
 from dpregions.io.region_files import save_regions
@@ -438,7 +439,7 @@ def test_a_file_that_cannot_be_saved_after_the_debit_leaves_it_spent_and_says_so
     assert Ledger("city.ledger").account("taxis").entries[1].state == "released"
 
 
-@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (OSError("gone"), 1)])
+@pytest.mark.parametrize(("error", "code"), [(Interrupted(), 130), (OSError("gone"), 1)])
 def test_what_fails_after_the_debit_says_that_it_stays_spent(folder, monkeypatch, error, code):
     # A command takes methods by name: none can be passed that fails.
     monkeypatch.setattr(mechanism, "choose", mock.Mock(side_effect=error))

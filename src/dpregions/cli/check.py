@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -35,13 +35,19 @@ def check(
     crs: options.SourceCrs = None,
     lon: options.Lon = None,
     lat: options.Lat = None,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="OTHER", help="Another source: how many ids are in both."),
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Show what is wrong with regions: exact, not private, do not publish.
 
     For the curator's eyes: rows that would count nowhere, and why; regions
     longer than --max-diameter; users with several rows; axes that seem
-    swapped. Spends no budget. A release never looks at this.
+    swapped. With --against, how many ids two sources share: releases of the
+    same people add up, whatever they are called. Spends no budget. A release
+    never looks at this.
 
     Example: dpregions check regions.gpkg --max-diameter 2km
     --around 9.0,48.5 --side 20km --cell 1km
@@ -68,10 +74,28 @@ def check(
             progress=progress,
         ) as regions:
             found = check_regions(regions, area, max_diameter=length, user_id=users)
+        shared = None
+        if against is not None:
+            from dpregions.curator import shared_ids
+
+            asked: dict[str, Any] = {"user_id": users, "unit": unit, "crs": crs}
+            mine = asked | {"sql": sql, "layer": layer, "geometry": geometry}
+            with (
+                open_regions(source, **mine, lon=lon, lat=lat) as one,
+                open_regions(against, **asked, lon=lon, lat=lat) as other,
+            ):
+                shared = shared_ids(one, other, user_id=users)
     if as_json:
-        typer.echo(json.dumps(found.as_dict()))
-    else:
-        _print_table(found)
+        more = {} if shared is None else {"against": {"source": against, **shared._asdict()}}
+        typer.echo(json.dumps(found.as_dict() | more))
+        return
+    _print_table(found)
+    if shared is not None:
+        typer.echo(
+            f"{shared.shared:,} ids are in both: {source} has {shared.ids:,}, {against} "
+            f"{shared.other_ids:,}. Epsilons of releases of the same people add up: keep them in "
+            f"one account."
+        )
 
 
 _MEANINGS = {
@@ -111,5 +135,10 @@ def _print_table(found: Check) -> None:
     console = Console()
     console.print(table)
     console.print(f"CRS of the regions: {found.crs}; of the grid: {found.grid_crs}.")
+    if found.outside:
+        console.print(
+            f"{found.outside:,} of {found.rows:,} outside; with axes exchanged "
+            f"{found.inside_if_swapped:,} inside."
+        )
     if found.swapped_axes_suspected:
         console.print("Axes seem swapped: x is longitude or easting, y latitude or northing.")

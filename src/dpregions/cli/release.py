@@ -160,7 +160,7 @@ def release(
             made, path, checksum = _publish(
                 source, asked, area, terms, partial(_save, output, overwrite), ledger, dataset
             )
-    except BaseException as error:
+    except Exception as error:
         for note in getattr(error, "__notes__", ()):
             typer.echo(f"dpregions: {note}", err=True)
         raise

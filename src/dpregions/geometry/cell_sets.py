@@ -460,7 +460,7 @@ def _warn(selection: CellSelection, partition: Partition, bounds: Any, stackleve
         named = selection.bounds is None
         which = "the query" if n == 1 else f"{outside} of {n} queries"
         does = ("names" if named else "touches") if n == 1 else ("name" if named else "touch")
-        found = f"{which} {does} no cell of the partition: 0 counted there"
+        found = f"{which} {does} no cell of the partition: nothing is counted there"
         remedy = remedy if outside == n else ()
         warnings.warn(OutsideAreaWarning(found, *remedy), stacklevel=stacklevel)
     rough = int((~selection.exact).sum())

@@ -229,7 +229,7 @@ def _warn(selection: Selection, grid: Grid, bare: bool, stacklevel: int) -> None
     if outside:
         bounds = selection.bounds if bare and outside == n else None
         remedy: tuple[Part, ...] = () if bounds is None else degrees_remedy(grid.crs, bounds)
-        found = f"{which} wholly outside the grid's area (or empty): 0 counted there"
+        found = f"{which} wholly outside the grid's area (or empty): nothing is counted there"
         warnings.warn(OutsideAreaWarning(found, *remedy), stacklevel=stacklevel)
     if selection.masks:
         rough = len(selection.masks)

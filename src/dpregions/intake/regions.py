@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -34,6 +35,7 @@ from dpregions.intake.ids import IdColumns, id_names, refuse_kind, user_numbers
 from dpregions.intake.sources.spark_files import SparkRegions, is_spark, schema_of
 from dpregions.intake.units import mark_of, protected, stated_unit
 from dpregions.intake.users import Users, UserWords
+from dpregions.place_names import place_columns
 from dpregions.unforeseen import READING, foreseen, foreseen_items
 
 if TYPE_CHECKING:
@@ -199,13 +201,24 @@ def read_regions(regions: Any, *, user_id: Any = None, crs: Any = None) -> Regio
         if place is None:
             raise InputTypeError(
                 f"a DataFrame has its regions in a column named {' or '.join(GEOMETRY_NAMES)}, as "
-                f"geometries or WKB: rename it, or make a GeoDataFrame"
+                f"geometries or WKB: rename it, or make a GeoDataFrame{_of_fixes(names)}"
             )
         ids = user_numbers(user_id, names, lambda name: regions[name].array)
         return _held(_geometry_array(regions[place]), ids, stated)
     if is_arrow(regions) and not isinstance(regions, pd.Series | pd.Index):
         return _read_arrow(regions, user_id, stated)
     return _held(_geometry_array(regions), user_numbers(user_id, None, None), stated)
+
+
+def _of_fixes(names: list[Any]) -> str:
+    """Return what to do with a table that has places and no regions."""
+    places = place_columns(names)
+    if places is None:
+        return ""
+    return (
+        f". Its columns {' and '.join(places)} are places, as fixes have: make regions of fixes "
+        f"first, by regions_from_fixes"
+    )
 
 
 def _held(geometries: NDArray[np.object_], ids: Ints | None, crs: CRS | None) -> RegionSource:
@@ -234,7 +247,12 @@ def _geometry_array(regions: Any) -> NDArray[np.object_]:
     import pandas as pd
     import shapely
 
-    if isinstance(regions, str | bytes | shapely.Geometry) or not isinstance(regions, Iterable):
+    if isinstance(regions, str | PathLike):
+        raise InputTypeError(
+            "regions are text, as the name of a file or of a source: open it by open_regions, and "
+            "give what that returns"
+        )
+    if isinstance(regions, bytes | shapely.Geometry) or not isinstance(regions, Iterable):
         raise InputTypeError(
             f"regions must be a GeoDataFrame, a GeoSeries, a sequence of geometries or of WKB, or "
             f"an Arrow stream, got {type(regions).__name__}"

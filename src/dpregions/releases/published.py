@@ -182,7 +182,8 @@ class Release(Statement):
         Returns
         -------
         tuple or pandas.DataFrame
-            ``(low, high)``, numbers or arrays; for frames a DataFrame `low`, `high`.
+            ``(low, high)``, numbers or arrays; for frames a DataFrame `low`, `high`. NaN of a
+            query wholly outside the area, of which nothing is known.
         """
         self._need_signed("intervals")
         rule = self._rule(within)
@@ -194,6 +195,8 @@ class Release(Statement):
             return ends
         selection = self._selected(query, cells, rule, crs)
         low, high = self._bounds(selection, confidence, detail)
+        if selection.outside.any():
+            low, high = (np.where(selection.outside, np.nan, end) for end in (low, high))
         if selection.index is not None:
             import pandas as pd
 
@@ -277,18 +280,22 @@ class Release(Statement):
         return bounds(selection, confidence)
 
     def answers(
-        self, selection: Selection, confidence: float = 0.95, detail: Detail = "likely"
+        self, selection: Any, confidence: float = 0.95, detail: Detail = "likely"
     ) -> dict[str, NDArray[Any]]:
-        """Return `count`, `low` and `high` (unless covert), `within`, `exact`, one a query.
+        """Return `count`, `low` and `high` (unless covert), and what they are about, by query.
 
         `within` is the rule that answered. `exact` says that no region counts twice: a query was
-        answered as drawn, or its cells form a rectangle.
+        answered as drawn, or its cells form a rectangle. A query that is `outside` lies wholly
+        beyond the area (its 0 says nothing), of one that is `cut` the answer is about the part
+        inside, and of one that is `enlarged` about whole cells that reach beyond it.
         """
         found: dict[str, NDArray[Any]] = {"count": self.asked.count(selection)}
         if not self.covert:
             found["low"], found["high"] = self._bounds(selection, confidence, detail)
         rule = np.where(selection.as_drawn, "shape", "cells")
-        return found | {"within": rule, "exact": selection.exact}
+        found |= {"within": rule, "exact": selection.exact, "outside": selection.outside}
+        cut, enlarged = selection.cut(self.grid), selection.enlarged(self.grid)
+        return found | {"cut": cut, "enlarged": enlarged}
 
     def compare(self, other: Release) -> Comparison:
         """Return a comparison with another release: how much more that one counts, and how surely.
