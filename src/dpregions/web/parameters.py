@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Path, Request
+from fastapi import Request
 from starlette.responses import Response
 
 from dpregions.web.problems import MEDIA_TYPE, Problem
@@ -14,9 +14,6 @@ ROOT = "/api/v1"
 
 _TEXT = 65_536
 """Characters of a parameter: more than a server takes in a line of a request."""
-
-Id = Annotated[str, Path(description="Of a release, from /api/v1/releases.", max_length=60)]
-Suffix = Annotated[str, Path(description="gpkg, parquet, fgb, geojson, tif or html", max_length=10)]
 
 _PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
     "cells": (
@@ -40,6 +37,8 @@ _PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "confidence": ("Of the interval, from 0.5 to 0.999.", {"maxLength": 30}),
     "block": ("Cells in width and height of a block: 1, 2, 4, 8, ...", {"maxLength": 10}),
+    "id": ("Of a release, from /api/v1/releases.", {"maxLength": 60}),
+    "suffix": ("gpkg, parquet, fgb, geojson, tif or html", {"maxLength": 10}),
     "a": ("The id of the first release.", {"maxLength": 60}),
     "b": ("The id of the second release.", {"maxLength": 60}),
 }
@@ -89,7 +88,11 @@ _FEATURES: dict[str, Any] = {
 
 
 def route(
-    *kinds: str, takes: Iterable[str] = (), needs: Iterable[str] = (), features: bool = False
+    *kinds: str,
+    path: Iterable[str] = ("id",),
+    takes: Iterable[str] = (),
+    needs: Iterable[str] = (),
+    features: bool = False,
 ) -> dict[str, Any]:
     """Return what a route is declared with: the kinds it sends, the parameters it takes.
 
@@ -97,21 +100,15 @@ def route(
     ----------
     *kinds : str
         Media types of what it sends.
-    takes, needs : iterable of str
-        Its parameters; those it cannot do without.
+    path, takes, needs : iterable of str
+        Its parameters: in its path, in its query, and there those it cannot do without.
     features : bool
         Whether its body is GeoJSON.
     """
-    needed = tuple(needs)
     parameters = [
-        {
-            "name": name,
-            "in": "query",
-            "required": name in needed,
-            "description": _PARAMETERS[name][0],
-            "schema": {"type": "string", **_PARAMETERS[name][1]},
-        }
-        for name in (*needed, *takes)
+        *(_parameter(name, "path", needed=True) for name in path),
+        *(_parameter(name, "query", needed=True) for name in needs),
+        *(_parameter(name, "query", needed=False) for name in takes),
     ]
     extra: dict[str, Any] = {"parameters": parameters} if parameters else {}
     if features:
@@ -120,13 +117,19 @@ def route(
     return {"response_class": Response, "responses": {200: said}, "openapi_extra": extra}
 
 
+def _parameter(name: str, place: str, *, needed: bool) -> dict[str, Any]:
+    words, schema = _PARAMETERS[name]
+    said = {"name": name, "in": place, "required": needed, "description": words}
+    return said | {"schema": {"type": "string", **schema}}
+
+
 def given(request: Request) -> dict[str, str]:
     """Return the parameters of a request; refuse unknown ones, and any that comes twice.
 
     A misspelt parameter would be another question, answered without a word.
     """
     declared = (request.scope["route"].openapi_extra or {}).get("parameters", ())
-    known = {parameter["name"]: parameter["required"] for parameter in declared}
+    known = {part["name"]: part["required"] for part in declared if part["in"] == "query"}
     found: dict[str, str] = {}
     for name, value in request.query_params.multi_items():
         if name not in known:

@@ -17,7 +17,7 @@ from dpregions.geometry.grid import Grid
 from dpregions.web.answers import answer, answer_features, is_quick
 from dpregions.web.differences import difference
 from dpregions.web.guard import COOKIE
-from dpregions.web.parameters import ASKS, HOW, PROBLEMS, ROOT, Id, given, route
+from dpregions.web.parameters import ASKS, HOW, PROBLEMS, ROOT, given, route
 from dpregions.web.problems import Problem
 from dpregions.web.questions import (
     Manner,
@@ -51,15 +51,17 @@ def questions(serving: Serving) -> APIRouter:
         labelled = not isinstance(shown.release.grid, Grid)
         return question_of(asked, limits, labelled=labelled), confidence
 
-    async def answered(request: Request, id: str) -> dict[str, Any]:
-        shown = serving.warm(id)
+    async def answered(request: Request) -> dict[str, Any]:
+        shown = serving.shown(request)
+        serving.refuse_cold(shown)
         asked, confidence = question(given(request), shown)
         if is_quick(shown, asked):
             return answer(shown, asked, confidence, limits)
         return await serving.workshop.do(lambda _: answer(shown, asked, confidence, limits))
 
-    async def answered_features(request: Request, id: str) -> dict[str, Any]:
-        shown, asked = serving.warm(id), given(request)
+    async def answered_features(request: Request) -> dict[str, Any]:
+        shown, asked = serving.shown(request), given(request)
+        serving.refuse_cold(shown)
         manner = Manner(
             confidence_of(asked.get("confidence"), limits),
             crs_of(asked.get("crs")),
@@ -73,7 +75,9 @@ def questions(serving: Serving) -> APIRouter:
             )
         )
 
-    @router.get("/releases", summary="The releases of this server", **route("application/json"))
+    @router.get(
+        "/releases", summary="The releases of this server", **route("application/json", path=())
+    )
     async def releases(request: Request) -> JSONResponse:
         given(request)
         return JSONResponse({"releases": [_told(one) for one in serving.shelf.values()]})
@@ -83,8 +87,8 @@ def questions(serving: Serving) -> APIRouter:
         summary="A release and its privacy statement",
         **route("application/json"),
     )
-    async def release(request: Request, id: Id) -> JSONResponse:
-        shown = serving.shown(id)
+    async def release(request: Request) -> JSONResponse:
+        shown = serving.shown(request)
         given(request)
         return JSONResponse(_told(shown) | {"statement": shown.release.describe()})
 
@@ -93,16 +97,16 @@ def questions(serving: Serving) -> APIRouter:
         summary="How many regions touch an area",
         **route("application/json", takes=ASKS),
     )
-    async def count(request: Request, id: Id) -> JSONResponse:
-        return JSONResponse(await answered(request, id))
+    async def count(request: Request) -> JSONResponse:
+        return JSONResponse(await answered(request))
 
     @router.get(
         "/releases/{id}/count.csv",
         summary="The same as CSV",
         **route("text/csv", takes=ASKS),
     )
-    async def count_csv(request: Request, id: Id) -> Response:
-        found = await answered(request, id)
+    async def count_csv(request: Request) -> Response:
+        found = await answered(request)
         return _csv([found | found["answered"] | found["privacy"]])
 
     @router.get(
@@ -110,16 +114,16 @@ def questions(serving: Serving) -> APIRouter:
         summary="How many regions touch a shape, given as WKT",
         **route("application/json", takes=HOW, needs=["coords"]),
     )
-    async def area(request: Request, id: Id) -> JSONResponse:
-        return JSONResponse(await answered(request, id))
+    async def area(request: Request) -> JSONResponse:
+        return JSONResponse(await answered(request))
 
     @router.post(
         "/releases/{id}/count",
         summary="The features, counted",
         **route("application/geo+json", takes=HOW, features=True),
     )
-    async def count_features(request: Request, id: Id) -> JSONResponse:
-        found = await answered_features(request, id)
+    async def count_features(request: Request) -> JSONResponse:
+        found = await answered_features(request)
         return JSONResponse(found, media_type="application/geo+json")
 
     @router.post(
@@ -127,9 +131,9 @@ def questions(serving: Serving) -> APIRouter:
         summary="The same as CSV",
         **route("text/csv", takes=HOW, features=True),
     )
-    async def count_features_csv(request: Request, id: Id) -> Response:
-        found = await answered_features(request, id)
-        said = {"release": id} | found["dpregions"]["privacy"]
+    async def count_features_csv(request: Request) -> Response:
+        found = await answered_features(request)
+        said = found["dpregions"] | found["dpregions"]["privacy"]
         features = [found] if found["type"] == "Feature" else found["features"]
         return _csv(
             said | {"name": _name_of(feature)} | feature["properties"]["dpregions"]
@@ -139,11 +143,12 @@ def questions(serving: Serving) -> APIRouter:
     @router.get(
         "/difference",
         summary="What release b counts more than release a",
-        **route("application/json", takes=ASKS, needs=["a", "b"]),
+        **route("application/json", takes=ASKS, path=(), needs=["a", "b"]),
     )
     async def compared(request: Request) -> JSONResponse:
         asked = given(request)
-        first, second = (serving.warm(asked.pop(name), name) for name in ("a", "b"))
+        first, second = (serving.by_id(asked.pop(name), name) for name in ("a", "b"))
+        serving.refuse_cold(first, second)
         wanted, sure = question(asked, first)
         found = await serving.workshop.do(lambda _: difference(first, second, wanted, sure))
         return JSONResponse(found)
