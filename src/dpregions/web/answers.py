@@ -214,24 +214,23 @@ def _answered(
     """Return the numbers of a question, and what they are about."""
     asked = asked_of(release, question)
     if asked.cells is not None:
-        return _looked_up(release, asked, confidence)
+        return _looked_up(release, asked.cells, asked, confidence)
     given: Any = {"within": asked.within, "crs": asked.crs, "cells": asked.labels}
     selection = release.select(asked.query, **given, quiet=True)
     refuse_wide(selection, limits)
     return _said(release, asked, selection, confidence)
 
 
-def _looked_up(release: Release, asked: Asked, confidence: float) -> dict[str, Any]:
+def _looked_up(
+    release: Release, cells: tuple[int, int, int, int], asked: Asked, confidence: float
+) -> dict[str, Any]:
     """Return the answer about a rectangle of cells, by look-ups alone."""
-    bounds = asked.query
-    numbers: dict[str, Any] = {"count": release.count(*bounds), "outside": False}
+    numbers = release.answer_cells(cells, confidence) | {"outside": False}
     if not release.covert:
-        low, high = release.interval(*bounds, confidence=confidence)
-        numbers |= {"estimate": float(release.estimate(*bounds)), "low": float(low)}
-        numbers |= {"high": float(high), "confidence": confidence}
+        numbers["confidence"] = confidence
     return {
-        "cells": asked.cells,
-        "bounds": bounds,
+        "cells": cells,
+        "bounds": asked.query,
         "within": "cells",
         "exact": True,
         "snapped": asked.snapped,
@@ -242,20 +241,20 @@ def _looked_up(release: Release, asked: Asked, confidence: float) -> dict[str, A
 
 def _said(release: Release, asked: Asked, selection: Any, confidence: float) -> dict[str, Any]:
     """Return the numbers of one selected query, and how it was answered."""
-    grid, outside = release.grid, bool(selection.outside[0])
-    answers = release.answers(selection, confidence)
+    grid = release.grid
+    answers = release.answers(selection, confidence, estimates=True)
     found = {name: values[0].item() for name, values in answers.items()}
+    outside = found["outside"]
     numbers: dict[str, Any] = {"count": found["count"], "outside": outside}
     if not release.covert:
-        numbers["estimate"] = float(release.asked.estimate(selection)[0])
-        numbers |= {"low": found["low"], "high": found["high"], "confidence": confidence}
+        # Beyond the area nothing is known: a count of 0 there says nothing.
+        read = {name: None if outside else found[name] for name in ("estimate", "low", "high")}
+        numbers |= read | {"confidence": confidence}
     said = {
         "cells": None,
         "bounds": None,
-        "within": found["within"],
-        "exact": found["exact"],
         "snapped": asked.snapped,
-        "cut": bool(selection.cut(grid)[0]),
+        **{name: found[name] for name in ("within", "exact", "cut")},
     }
     if asked.labels is not None:
         said["labels"] = asked.labels

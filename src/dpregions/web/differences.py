@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from dpregions.web.answers import asked_of
@@ -27,14 +28,19 @@ def difference(
         quiet=True,
     )
     answer = {name: values[0].item() for name, values in found.items()}
+    outside = math.isnan(answer["low"])
+    low, high = (None if outside else answer[name] for name in ("low", "high"))
     together = comparison.together
     return {
         "first": first.id,
         "second": second.id,
         "counts": [answer.pop("first"), answer.pop("second")],
-        **{name: answer[name] for name in ("difference", "low", "high")},
+        "difference": answer["difference"],
+        "low": low,
+        "high": high,
         "confidence": confidence,
-        "may_be_equal": answer["low"] <= 0 <= answer["high"],
+        "may_be_equal": outside or answer["low"] <= 0 <= answer["high"],
+        "outside": outside,
         "asked": question.echo,
         "answered": {
             "cells": asked.cells,
