@@ -11,18 +11,27 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from dpregions import extras
 from dpregions.crs import crs_label, match_crs
 from dpregions.errors import Argument, InputError
 from dpregions.geometry.domain import check_domain
-from dpregions.intake import figures
+from dpregions.intake.figures import figures_of, written_ids
 
 if TYPE_CHECKING:
     import geopandas
     import pandas as pd
     from pyproj import CRS
 
+    from dpregions.arrays import Bools, Floats
     from dpregions.geometry.domain import Domain
     from dpregions.intake.arrow import RegionStream
+
+extras.need("curator")
+
+FIX_FIGURES = ("fixes", "outside_zone", "inside_if_swapped", "users", "below_k")
+"""What is told of fixes on their way to regions."""
 
 LABEL = "exact, not private, do not publish"
 
@@ -113,7 +122,7 @@ def shared_ids(
         raise InputError(
             Argument("user_id", "None"), " leaves no ids to compare: name the column of users"
         )
-    mine, theirs = (figures.written_ids(stream, user_id) for stream in (regions, other))
+    mine, theirs = (written_ids(stream, user_id) for stream in (regions, other))
     return Shared(len(mine), len(theirs), len(mine & theirs))
 
 
@@ -136,12 +145,11 @@ class WatchedFixes:
 
     def __iter__(self) -> Iterator[pd.DataFrame]:
         for batch in self._batches:
-            self._met.update(figures.fix_figures(batch, self._crs, self._k))
+            self._met.update(_fix_figures(batch, self._crs, self._k))
             yield batch
 
     def figures(self, regions: geopandas.GeoDataFrame) -> dict[str, int]:
         """Return what was met, and how many of the regions are points or lines."""
-        import numpy as np
         import shapely
 
         dimensions = np.asarray(shapely.get_dimensions(regions.geometry.array))
@@ -150,7 +158,7 @@ class WatchedFixes:
             "points": int((dimensions == 0).sum()),
             "lines": int((dimensions == 1).sum()),
         }
-        return {name: self._met[name] for name in figures.FIX_FIGURES} | made
+        return {name: self._met[name] for name in FIX_FIGURES} | made
 
     def in_words(self, regions: geopandas.GeoDataFrame) -> str:
         """Return the figures as sentences."""
@@ -197,8 +205,33 @@ def check_regions(
     bound = None if max_diameter is None else grid.bound(max_diameter, "drop")
     match_crs(regions.crs, grid, "regions")
     return Check(
-        **figures.figures_of(regions, grid, bound, user_id),
+        **figures_of(regions, grid, bound, user_id),
         crs=None if regions.crs is None else crs_label(regions.crs),
         grid_crs=None if grid.crs is None else crs_label(grid.crs),
         unit="record" if user_id is None else regions.unit or "user",
     )
+
+
+def _fix_figures(batch: pd.DataFrame, crs: CRS, k: int) -> dict[str, int]:
+    """Return figures of fixes in degrees, of whole users; see `FIX_FIGURES`."""
+    lon, lat = (batch[name].to_numpy(np.float64, na_value=np.nan) for name in ("lon", "lat"))
+    sound = np.isfinite(lon) & np.isfinite(lat)
+    here, there = _in_zone(lon, lat, crs), _in_zone(lat, lon, crs)
+    times = batch["user_id"][sound].value_counts()
+    return {
+        "fixes": int(sound.sum()),
+        "outside_zone": int((sound & ~here).sum()),
+        "inside_if_swapped": int((sound & ~here & there).sum()),
+        "users": len(times),
+        "below_k": int((times < k).sum()),
+    }
+
+
+def _in_zone(lon: Floats, lat: Floats, crs: CRS) -> Bools:
+    """Say which places lie in the area that a CRS is made for; all, where it names none."""
+    area = crs.area_of_use
+    if area is None:
+        return np.ones(len(lon), np.bool_)
+    width = (area.east - area.west) % 360 or 360.0
+    inside = ((lon - area.west) % 360 <= width) & (lat >= area.south) & (lat <= area.north)
+    return np.asarray(inside & (np.abs(lon) <= 360), np.bool_)

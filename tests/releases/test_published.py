@@ -165,9 +165,13 @@ def test_the_public_function_takes_neither_seed_nor_noise():
         "workload",
         "favour",
         "covert",
+        "by",
+        "groups",
         "crs",
         "ledger",
         "dataset",
+        "sign_off",
+        "allow_epsilon",
     }
     for name in ("seed", "noise", "rng", "random_state"):
         with pytest.raises(TypeError, match=name):

@@ -20,17 +20,12 @@ from dpregions.intake.ids import IdColumns, id_text, number_text, one_column, us
 from dpregions.unforeseen import READING, foreseen, foreseen_items
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
     from pyproj import CRS
 
-    from dpregions.arrays import Bools, Floats
     from dpregions.geometry.domain import Domain
     from dpregions.geometry.outlines import Bound
     from dpregions.intake.arrow import RegionStream
-
-FIX_FIGURES = ("fixes", "outside_zone", "inside_if_swapped", "users", "below_k")
-"""What `fix_figures` tells."""
 
 _OF_ROWS = (
     *("rows", "null", "unreadable", "empty", "not_finite", "outside", "invalid", "not_convex"),
@@ -156,31 +151,6 @@ def _not_convex(shapes: NDArray[np.object_]) -> NDArray[np.bool_]:
     larger = shapely.area(hulls) > shapely.area(shapes) * (1 + 1e-9)
     several = (shapely.get_num_geometries(shapes) > 1) & (shapely.get_dimensions(hulls) > 0)
     return larger | (several & (shapely.get_dimensions(shapes) < 2))
-
-
-def fix_figures(batch: pd.DataFrame, crs: CRS, k: int) -> dict[str, int]:
-    """Return figures of fixes in degrees, of whole users; see `FIX_FIGURES`."""
-    lon, lat = (batch[name].to_numpy(np.float64, na_value=np.nan) for name in ("lon", "lat"))
-    sound = np.isfinite(lon) & np.isfinite(lat)
-    here, there = _in_zone(lon, lat, crs), _in_zone(lat, lon, crs)
-    times = batch["user_id"][sound].value_counts()
-    return {
-        "fixes": int(sound.sum()),
-        "outside_zone": int((sound & ~here).sum()),
-        "inside_if_swapped": int((sound & ~here & there).sum()),
-        "users": len(times),
-        "below_k": int((times < k).sum()),
-    }
-
-
-def _in_zone(lon: Floats, lat: Floats, crs: CRS) -> Bools:
-    """Say which places lie in the area that a CRS is made for; all, where it names none."""
-    area = crs.area_of_use
-    if area is None:
-        return np.ones(len(lon), np.bool_)
-    width = (area.east - area.west) % 360 or 360.0
-    inside = ((lon - area.west) % 360 <= width) & (lat >= area.south) & (lat <= area.north)
-    return np.asarray(inside & (np.abs(lon) <= 360), np.bool_)
 
 
 def written_ids(regions: RegionStream, user_id: str) -> set[str]:

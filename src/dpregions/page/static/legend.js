@@ -33,7 +33,7 @@ export class Legend {
     const { said } = this.release;
     const { block, domain, palette, figures, difference } = shown;
     const side = said.grid ? length(block * said.grid.cell, said.length_unit) : "";
-    const each = said.grid ? `${side} × ${side} ${block === 1 ? "cell" : "block"}` : "cell";
+    const each = said.grid ? `${block === 1 ? "cell" : "block"} of ${side}` : "cell";
     this.title.textContent = difference ? `Difference in regions touching each ${each}` : `Regions touching each ${each}`;
     this.fade.checked = values.fade;
     this.fadeLabel.hidden = !figures;

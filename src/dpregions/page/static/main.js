@@ -18,7 +18,7 @@ import { copyText, Panel } from "./panel.js";
 import { PlainView } from "./plain_view.js";
 import { Rectangle } from "./rectangle.js";
 import { ShapeCells } from "./shape_cells.js";
-import { labelsQuery, rectangleQuery, State } from "./state.js";
+import { labelsQuery, rectangleQuery, START, State } from "./state.js";
 import { Toolbar } from "./toolbar.js";
 import { isKnown, number, range, sentence } from "./words.js";
 
@@ -26,6 +26,7 @@ const by = (id) => document.getElementById(id);
 
 export async function start(transport, options) {
   const page = new Page(transport, options);
+  window.explorer = page; // for the console of whoever is curious, and for tests
   try {
     await page.open();
   } catch (trouble) {
@@ -116,7 +117,7 @@ class Page {
     document.title = `${said.name} · dpregions explorer`;
     by("name").textContent = said.name;
     const whose = { user: "one region for each person", record: "one region for each record", trajectory: "one region for each trip" }[said.unit];
-    by("promise").textContent = `ε = ${said.epsilon} · ${whose} · made with dpregions ${said.version}`;
+    by("promise").replaceChildren(`ε = ${said.epsilon} · ${whose}`, Object.assign(document.createElement("span"), { textContent: ` · made with dpregions ${said.version}` }));
     if (!said.private) this.alarm("NOT PRIVATE: this file is a study’s. Do not publish it.");
     this.others = releases.filter(({ id }) => id !== this.id);
     by("versus-choice").hidden = !this.others.length || !said.grid;
@@ -293,6 +294,13 @@ class Page {
     this.panel.parts.notes.append(...rows.filter(Boolean).map((text) => Object.assign(document.createElement("li"), { textContent: text, className: "versus" })));
   }
 
+  // As it was when it was opened, without what was asked.
+  reset() {
+    this.state.set({ ...START, detail: 0, fade: true });
+    this.tell("");
+    this.view.fit(this.release.mesh.outline(0, this.release.mesh.rows, 0, this.release.mesh.cols));
+  }
+
   // A drawing under way: its count, without an interval.
   #live(query) {
     if (!query) return;
@@ -463,7 +471,7 @@ class Page {
   setTheme(dark) {
     this.dark = dark;
     document.documentElement.dataset.theme = dark ? "dark" : "light";
-    by("theme").setAttribute("aria-pressed", String(dark));
+    by("theme").textContent = dark ? "Light" : "Dark";
     this.view?.dark(dark);
   }
 }
