@@ -44,7 +44,7 @@ export class Compare {
   }
 
   // Draw what is compared over the cells; return what the legend says, or null where nothing is.
-  async draw(shown, dark) {
+  async draw(shown, dark, isCurrent) {
     const { compare, part, fade } = this.state.values;
     const swipes = Boolean(this.other) && compare === "swipe";
     this.line.hidden = this.edge.hidden = !swipes;
@@ -54,6 +54,7 @@ export class Compare {
     }
     const { block } = shown;
     const there = await this.#held(block);
+    if (!isCurrent()) return null;
     if (swipes) {
       this.edge.style.left = `${100 * part}%`;
       const look = { ...this.view.layer.look, fade: fade && Boolean(there.figures) };

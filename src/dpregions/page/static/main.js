@@ -120,6 +120,9 @@ class Page {
     by("promise").replaceChildren(`ε = ${said.epsilon} · ${whose}`, Object.assign(document.createElement("span"), { textContent: ` · made with dpregions ${said.version}` }));
     if (!said.private) this.alarm("NOT PRIVATE: this file is a study’s. Do not publish it.");
     this.others = releases.filter(({ id }) => id !== this.id);
+    by("which-choice").hidden = !this.others.length;
+    by("which").replaceChildren(...releases.map(({ id, name }) => new Option(name, id, id === this.id, id === this.id)));
+    by("which").addEventListener("change", () => (location.href = `/r/${encodeURIComponent(by("which").value)}`));
     by("versus-choice").hidden = !this.others.length || !said.grid;
     by("versus").replaceChildren(...[["", "none"], ...this.others.map(({ id, name }) => [id, name])].map(([value, text]) => new Option(text, value)));
   }
@@ -139,7 +142,7 @@ class Page {
     const { view, release, state, transport } = this;
     this.answers = new Answers(release, transport, (trouble) => this.banner(trouble));
     this.overlay = new Overlay(view, release, this.answers);
-    this.cells = release.counts ? new Cells(view, release, transport, state) : new ShapeCells(view, release);
+    this.cells = release.counts ? new Cells(view, release, transport, state) : new ShapeCells(view, release, state);
     this.legend = new Legend(by("legend"), release, state);
     this.panel = new Panel(document.body, release, this.answers, state, {
       zoomTo: (query) => this.zoomTo(query),
@@ -252,8 +255,9 @@ class Page {
     if (this.release.counts && !this.shown.figures) {
       this.cells.ends(block).then(({ figures }) => figures && this.cells.block === block && this.shown.figures !== figures && this.paint(), (trouble) => this.banner(trouble));
     }
-    const compared = await this.compare.draw(this.shown, this.dark).catch((trouble) => (this.banner(trouble), null));
-    if (compared) this.legend.show(compared, this.state.values);
+    const turn = (this.turn = (this.turn ?? 0) + 1); // a later painting makes this one void
+    const compared = await this.compare.draw(this.shown, this.dark, () => turn === this.turn).catch((trouble) => (this.banner(trouble), null));
+    if (compared && turn === this.turn) this.legend.show(compared, this.state.values);
   }
 
   #tabulate() {
@@ -328,10 +332,10 @@ class Page {
       this.tell(trouble.message);
       return;
     }
-    this.toolbar.comparing(Boolean(this.compare.other));
     if (this.compare.other && !this.state.values.compare) this.state.set({ compare: "swipe" });
     else this.paint();
     if (!this.compare.other) this.state.set({ compare: "" });
+    this.toolbar.comparing(Boolean(this.compare.other), this.state.values.compare);
     this.#showCurrent();
   }
 
