@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dpregions import extras
 from dpregions.crs import crs_label, match_crs
 from dpregions.errors import Argument, InputError
 from dpregions.geometry.domain import check_domain
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from dpregions.arrays import Bools, Floats
     from dpregions.geometry.domain import Domain
     from dpregions.intake.arrow import RegionStream
+
+extras.need("curator")
 
 FIX_FIGURES = ("fixes", "outside_zone", "inside_if_swapped", "users", "below_k")
 """What is told of fixes on their way to regions."""

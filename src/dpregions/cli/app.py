@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from dpregions import extras
 from dpregions._version import __version__
 from dpregions.cli.budget import budget
 from dpregions.cli.check import check
@@ -85,6 +86,11 @@ def main() -> None:
     except (InputError, InputTypeError, MissingExtraError) as error:
         typer.echo(printable(f"dpregions: error: {in_options(error)}"), err=True)
         sys.exit(2)
+    except ImportError as error:
+        missing = extras.missing(error)
+        said = _in_short(error) if missing is None else f"{missing}"
+        typer.echo(printable(f"dpregions: error: {said}"), err=True)
+        sys.exit(1 if missing is None else 2)
     except DPRegionsError as error:  # a ledger or a source that fails
         typer.echo(printable(f"dpregions: failed: {in_options(error)}"), err=True)
         sys.exit(1)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpregions.choices import Within
-from dpregions.cli.options import AsJson, notes, read_polygons, say
+from dpregions.cli.options import AsJson, notes, say
 from dpregions.cli.query import rectangle_of
+from dpregions.crs import one_crs, read_crs
 from dpregions.errors import InputError
 
 if TYPE_CHECKING:
-    from geopandas import GeoDataFrame
-
+    from dpregions.geometry.layers import Layer
     from dpregions.releases.compare import Comparison
 
 
@@ -63,7 +63,9 @@ def compare(
         say("NOT PRIVATE, a study's file: do not publish")
     given: dict[str, Any] = {"within": within, "crs": crs, "confidence": confidence}
     if polygons is not None:
-        _print_rows(comparison, read_polygons(polygons, "--polygons"), given, as_json)
+        from dpregions.io.area_files import read_areas
+
+        _print_rows(comparison, read_areas(polygons, "--polygons"), given, as_json)
         return
     query = rectangle_of(bounds) if bounds else comparison.first.grid.bounds
     with notes():
@@ -80,23 +82,24 @@ def compare(
     typer.echo(comparison.describe())
 
 
-def _print_rows(
-    comparison: Comparison, frame: GeoDataFrame, given: dict[str, Any], as_json: bool
-) -> None:
+def _print_rows(comparison: Comparison, areas: Layer, given: dict[str, Any], as_json: bool) -> None:
     """Print the rows of a file of areas with the answers beside them."""
-    table = frame.drop(columns=frame.active_geometry_name)
+    from dpregions.io import layer_files
+
+    stated = None if given["crs"] is None else read_crs(given["crs"])
+    crs = one_crs(areas.crs, stated, "the queries")
     with notes():
-        answers = comparison.answers(frame, **given)
-    if taken := [name for name in table.columns if name in answers]:
+        answers = comparison.answers(areas.shapes, **given | {"crs": crs})
+    if taken := [name for name in areas.columns if name in answers]:
         raise InputError(
             f"--polygons has a column {', '.join(taken)} already, which the answer adds: rename it"
         )
-    table = table.assign(**answers)
+    answered = areas.with_columns(**answers)
     if as_json:
-        rows = json.loads(table.to_json(orient="records", date_format="iso"))
+        rows = json.loads(layer_files.table_json(answered))
         typer.echo(json.dumps({"areas": rows} | _facts(comparison, given["confidence"])))
         return
-    typer.echo(table.to_csv(index=False), nl=False)
+    typer.echo(layer_files.table_csv(answered).decode(), nl=False)
     say(comparison.describe().replace("\n", " "))
 
 

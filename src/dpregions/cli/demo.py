@@ -57,6 +57,7 @@ def demo(
     tell("The truth beside the answers: only because the city is made up may it be shown.", None)
     _show_answers(made, console)
     console.print("\n[bold]Open next[/bold]")
+    console.print(f"  {made.page} in any browser: draw a rectangle, read its interval")
     for picture in made.pictures:
         console.print(f"  {picture}", soft_wrap=True)
     console.print("  . .venv/bin/activate puts the command dpregions on your path")
@@ -86,4 +87,5 @@ def _facts(made: Demo) -> dict[str, object]:
         "epsilon": str(made.release.budget),
         "statement": made.release.describe(),
         "pictures": [str(picture) for picture in made.pictures],
+        "page": str(made.page),
     }

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpregions.cli.options import AsJson
+from dpregions.cli.options import AsJson, Group
 
 _LONG = ("labels", "x", "y", "sizes", "points", "area")
 """Fields of a partition that are as long as it has cells."""
@@ -21,6 +21,7 @@ _LONG = ("labels", "x", "y", "sizes", "points", "area")
 
 def describe(
     file: Annotated[Path, typer.Argument(help="A release file.")],
+    group: Group = None,
     card: Annotated[
         bool,
         typer.Option("--card", help="A draft for the OpenDP registry of deployments, as YAML."),
@@ -40,6 +41,7 @@ def describe(
     from dpregions.releases.published import load
 
     release = load(file)
+    release = release if group is None else release.group(group)
     if card:
         found = release.card()
         typer.echo(json.dumps(found, indent=2) if as_json else "\n".join(_yaml(found)))

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -27,11 +27,6 @@ from dpregions.errors import (
     InputError,
     InPython,
 )
-from dpregions.readable_files import refuse_unreadable
-
-if TYPE_CHECKING:
-    import geopandas
-
 
 Source = Annotated[
     str,
@@ -67,6 +62,10 @@ Lon = Annotated[
     str | None, typer.Option("--lon", help="For CSV: the column of longitudes, each row a point.")
 ]
 Lat = Annotated[str | None, typer.Option("--lat", help="For CSV: the column of latitudes.")]
+Group = Annotated[
+    str | None,
+    typer.Option("--group", metavar="LABEL", help="Of a release by groups: this group alone."),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output if it is there.")]
 AllowEpsilon = Annotated[
     bool,
@@ -242,20 +241,3 @@ def progress_bar(what: str, *, time_left: bool = False) -> Iterator[Callable[[fl
     with Progress(*columns, console=console, transient=True, speed_estimate_period=period) as bar:
         task = bar.add_task(what, total=1.0)
         yield lambda done: bar.update(task, completed=done)
-
-
-def read_polygons(path: Path, option: str) -> geopandas.GeoDataFrame:
-    """Return the geometries of a file, whatever its format, or say why an option cannot have it."""
-    import geopandas
-
-    if not os.path.isdir(path):  # some formats are folders
-        refuse_unreadable(path, named=f"{option} {path}")
-    parquet = path.suffix.lower() in (".parquet", ".geoparquet", ".pq")
-    try:
-        frame = geopandas.read_parquet(path) if parquet else geopandas.read_file(path)
-    except Exception as error:  # readers of many formats raise as many kinds
-        first = (str(error).splitlines() or [""])[0]
-        raise InputError(f"{option} {path} cannot be read: {first}") from None
-    if not isinstance(frame, geopandas.GeoDataFrame) or frame.active_geometry_name is None:
-        raise InputError(f"{option} {path} has no geometries")
-    return frame

@@ -16,6 +16,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -23,16 +24,17 @@ import typer
 
 from dpregions.atomic_files import replacing
 from dpregions.choices import Detail, Within
-from dpregions.cli.options import AsJson, Overwrite, notes, read_polygons, refuse_output, say
+from dpregions.cli.options import AsJson, Group, Overwrite, notes, refuse_output, say
+from dpregions.crs import one_crs, read_crs
 from dpregions.errors import DPRegionsError, InputError, QueryError, QueryNumber, printable
 from dpregions.readable_files import refuse_unreadable
 
 if TYPE_CHECKING:
-    import geopandas
     import numpy as np
     from numpy.typing import NDArray
 
     from dpregions.geometry.domain import Domain
+    from dpregions.geometry.layers import Layer
     from dpregions.releases.published import Release
 
 BOUNDS = ("xmin", "ymin", "xmax", "ymax")
@@ -40,8 +42,8 @@ ANSWERS = ("count", "low", "high", "within", "exact", "outside", "cut", "enlarge
 _UNKNOWN = ("count", "low", "high")
 """What is null where a query lies wholly outside the area."""
 TABLES = (".csv",)
-_DRIVERS = {".geojson": "GeoJSON", ".gpkg": "GPKG", ".fgb": "FlatGeobuf"}
-MAPS = (".parquet", *_DRIVERS)
+_DRIVERS = {".gpkg": "GPKG", ".fgb": "FlatGeobuf"}
+MAPS = (".parquet", ".geojson", *_DRIVERS)
 _LONGEST_FIELD = 1 << 30
 """Outlines as text are longer than Python's limit of 131,072 characters."""
 
@@ -78,6 +80,7 @@ def query(
         typer.Option("--snap", help="Ask about the smallest rectangle of whole cells around it."),
     ] = False,
     confidence: Annotated[float, typer.Option(help="Of the interval low to high.")] = 0.95,
+    group: Group = None,
     detail: Annotated[
         Detail,
         typer.Option(
@@ -118,6 +121,7 @@ def query(
         inputs = [Path(given) for given in (file, rectangles, polygons) if given]
         refuse_output(output, inputs, overwrite=overwrite)
     release = load(file)
+    release = release if group is None else release.group(group)
     _say_what_it_is(release)
     if bounds:
         rectangle = (*rectangle_of(bounds),)
@@ -130,16 +134,16 @@ def query(
             found = _answers(release, columns, within, crs, confidence, detail, snap)
         _write_rows([row for _, row in rows], found, output, as_json)
     elif polygons is not None:
-        frame = _read_polygons(polygons, release, crs)
-        found = _answers(release, (frame,), within, crs, confidence, detail, snap)
-        _write_frame(frame, found, output, as_json)
+        areas = _read_polygons(polygons, release, crs)
+        found = _answers(release, (areas.shapes,), within, areas.crs, confidence, detail, snap)
+        _write_areas(areas, found, output, as_json)
 
 
 def _answers(
     release: Release,
     query: tuple[Any, ...],
     within: Within | None,
-    crs: str | None,
+    crs: Any,
     confidence: float,
     detail: Detail,
     snap: bool,
@@ -196,9 +200,8 @@ def _say_exchanged(release: Release, query: tuple[Any, ...], crs: str | None) ->
     else:
         import shapely
 
-        (frame,) = query
-        shapes = shapely.transform(frame.geometry.array, lambda xy: xy[:, ::-1])
-        turned = (frame.set_geometry(shapes, crs=frame.crs),)
+        (shapes,) = query
+        turned = (shapely.transform(shapes, lambda xy: xy[:, ::-1]),)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -320,12 +323,16 @@ def _number(row: dict[str, Any], name: str, line: int) -> float:
     return float(text)
 
 
-def _read_polygons(path: Path, release: Release, crs: str | None) -> geopandas.GeoDataFrame:
-    frame = read_polygons(path, "--polygons")
-    if frame.crs is None and crs is None and release.grid.crs is not None:
+def _read_polygons(path: Path, release: Release, crs: str | None) -> Layer:
+    """Return the polygons of a file, and the CRS that it names or that was stated."""
+    from dpregions.io.area_files import read_areas
+
+    areas = read_areas(path, "--polygons")
+    if areas.crs is None and crs is None and release.grid.crs is not None:
         raise InputError(f"--polygons {path} names no CRS: say which by --crs, e.g. EPSG:4326")
-    _refuse_taken(frame.columns, str(path))
-    return frame
+    _refuse_taken(areas.columns, str(path))
+    stated = None if crs is None else read_crs(crs)
+    return replace(areas, crs=one_crs(areas.crs, stated, "the queries"))
 
 
 def _refuse_taken(columns: Iterable[str], name: str) -> None:
@@ -375,40 +382,32 @@ def _write_rows(
     _deliver(text.getvalue(), output, as_json)
 
 
-def _write_frame(
-    frame: geopandas.GeoDataFrame,
-    found: dict[str, list[Any]],
-    output: Path | None,
-    as_json: bool,
+def _write_areas(
+    areas: Layer, found: dict[str, list[Any]], output: Path | None, as_json: bool
 ) -> None:
-    """Write the frame of the polygons with the answers beside them."""
+    """Write the polygons with the answers beside them."""
+    from dpregions.io import layer_files
+
     suffix = "" if output is None else output.suffix.lower()
     if output is None or suffix in TABLES:
-        table = frame.drop(columns=frame.active_geometry_name)
         if as_json and output is None:
-            table = table.assign(**_columns(found))
-            typer.echo(table.to_json(orient="records", date_format="iso", double_precision=15))
+            typer.echo(layer_files.table_json(areas.with_columns(**found)))
             return
-        table = table.assign(**_columns(_outwards(found)))
-        _deliver(table.to_csv(index=False), output, as_json)
+        told = layer_files.table_csv(areas.with_columns(**_outwards(found)))
+        _deliver(told.decode(), output, as_json)
         return
-    frame = frame.assign(**_columns(found))
+    answered = areas.with_columns(**found)
+    name = re.sub(r"\W+", "_", output.stem)
     content = io.BytesIO()  # where GDAL hides that a disk was full, Python says it
     if suffix == ".parquet":
-        frame.to_parquet(content, index=False)
+        content.write(layer_files.geoparquet(answered))
+    elif suffix == ".geojson":
+        content.write(layer_files.geojson_as_given(answered, name))
     else:
-        layer = re.sub(r"\W+", "_", output.stem)
-        frame.to_file(content, driver=_DRIVERS[suffix], layer=layer)
+        layer_files.write_by_gdal(answered, content, name, _DRIVERS[suffix])
     with replacing(output) as part:
         part.write_bytes(content.getbuffer())
     _report(output, as_json)
-
-
-def _columns(found: dict[str, list[Any]]) -> dict[str, Any]:
-    """Return answers as columns in which a count is whole and may be missing."""
-    import pandas as pd
-
-    return found | {"count": pd.array(found["count"], dtype="Int64")}
 
 
 def _deliver(text: str, output: Path | None, as_json: bool) -> None:

@@ -78,6 +78,18 @@ def release(
         Favour | None,
         typer.Option(help="Lay the budget out for where people are as well, or all places alike."),
     ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Release each of --groups, values of this column."),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,C",
+            help="With --by: the groups, a public list. Each is released; other values count "
+            "nowhere.",
+        ),
+    ] = None,
     covert: Annotated[
         bool, typer.Option("--covert", help="Whole counts only: no estimates, no intervals.")
     ] = False,
@@ -124,6 +136,8 @@ def release(
         "workload": None if workload is None else _read_workload(workload, area),
         "favour": favour,
         "covert": covert,
+        "by": by,
+        "groups": None if groups is None else [label.strip() for label in groups.split(",")],
         "sign_off": sign_off,
         "allow_epsilon": allow_epsilon,
     }
@@ -136,6 +150,7 @@ def release(
         "geometry": geometry,
         "lon": lon,
         "lat": lat,
+        "by": by,
     }
     inputs = [
         path for path in (Path(source), grid, partition, ledger, sign_off) if path is not None
@@ -208,8 +223,7 @@ def _publish(
 
 def _print_cost(terms: Terms, as_json: bool) -> None:
     """Print what a release takes at most, from public values; rows are not known beforehand."""
-    prepared: Any = terms.prepared
-    cost = prepared.cost()
+    cost = terms.most()
     seconds = START_SECONDS + cost.draws * DRAW_SECONDS
     if as_json:
         facts = {**cost._asdict(), "seconds": seconds, "seconds_per_million": MILLION_SECONDS}
@@ -268,7 +282,9 @@ def _tell_saved(ledger: Ledger, entry: str, path: Path, checksum: str) -> None:
 def _read_workload(text: str, area: Domain) -> Any:
     """Return the sizes of --workload: sides, or pairs of a width and a height; or its districts."""
     if Path(text).suffix.lower() in _FILES or Path(text).is_file():
-        frame = options.read_polygons(Path(text), "--workload")
+        from dpregions.io.area_files import read_areas
+
+        frame = read_areas(Path(text), "--workload").frame()
         if frame.crs is None and area.crs is not None:
             raise InputError(f"--workload {text} names no CRS: save it with one")
         return frame
@@ -304,13 +320,14 @@ def _print_result(made: Release, output: Path, checksum: str, as_json: bool) -> 
             "neighbours": made.neighbours,
             "max_diameter": made.max_diameter,
             "covert": made.covert,
+            "groups": [] if made.groups is None else list(made.groups.labels),
             "ledger_entry": made.ledger_entry,
             "sha256": None if made.ledger_entry is None else checksum,
             "statement": made.describe(),
         }
         typer.echo(json.dumps(facts))
         return
-    wanted = ("Privacy:", "Enforced:", "Ledger:")
+    wanted = ("Privacy:", "Enforced:", "Groups:", "Ledger:")
     lines = [line for line in made.describe().splitlines() if line.startswith(wanted)]
     typer.echo("\n".join([f"Wrote {output}, which may be published.", *lines]))
     file, area = shlex.quote(str(output)), " ".join(map(repr, made.grid.bounds))

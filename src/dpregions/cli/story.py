@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 N_USERS = 2000
 PLACE = ("--around", "9.0,48.5", "--side", "20km", "--cell", "1km")
 BOUND = ("--max-diameter", "2km")
-MADE = ("fixes.parquet", "regions.parquet", "budget.db", "city.parquet", "plan.png", "map.png")
+MADE = (
+    *("fixes.parquet", "regions.parquet", "budget.db", "city.parquet", "plan.png", "map.png"),
+    "map.html",
+)
 """The demo's own files: a later run makes them anew."""
 MARKER = ".dpregions-demo"
 """Says that they are the demo's, and not somebody's ledger or release of the same name."""
@@ -55,6 +58,8 @@ class Demo(NamedTuple):
     answers: list[Answer]
     release: Release
     pictures: list[Path]
+    page: Path
+    """The map to explore."""
 
 
 def run(
@@ -76,7 +81,7 @@ def run(
         command_line(words)
 
     _claim(out)
-    fixes, secret, ledger, city, plan, map_ = (out / name for name in MADE)
+    fixes, secret, ledger, city, plan, map_, page = (out / name for name in MADE)
     tell(f"A made-up city: a week of GPS fixes of {N_USERS:,} users in {fixes}.", None)
     with replacing(fixes, mode=SECRET) as part:
         synthetic.fixes(N_USERS).to_parquet(part)
@@ -104,6 +109,7 @@ def run(
     grid = Grid.needed(published.grid, "the demo")
     bounds = map(repr, grid.cell_bounds(*QUERIES["2 x 2 km in the centre"]))
     do("A question to the file. Any number of them cost nothing more.", "query", city, *bounds)
+    do("The release as a map to explore: one file for any browser, offline.", "export", city, page)
     from dpregions.io.region_files import load_regions
 
     regions = load_regions(secret)
@@ -115,7 +121,7 @@ def run(
     draw_story(regions, published, answers, map_)
     twice = out / "double_counting.png"
     draw_double_counting(regions, exact, grid.cell_bounds(8, 11, 8, 12), twice)
-    return Demo(answers, published, [map_, twice, plan])
+    return Demo(answers, published, [map_, twice, plan], page)
 
 
 def _claim(out: Path) -> None:

@@ -86,7 +86,7 @@ class CellSelection:
 
         if self.shapes is not None:
             return np.asarray(shapely.intersection(self.shapes, partition.area))
-        faces = np.asarray(partition.to_geodataframe("faces").geometry.array)
+        faces = partition.layer("faces").shapes
         found = np.empty(self.n_queries, np.object_)
         for i in range(self.n_queries):
             cells = self.cells.items[self.cells.offsets[i] : self.cells.offsets[i + 1]]

@@ -22,6 +22,7 @@ from dpregions.errors import (
 from dpregions.geometry.bases import Base
 from dpregions.geometry.cells import Selection, select
 from dpregions.geometry.doubled import Edges, SignedTable, SpanCounts
+from dpregions.geometry.layers import Layer
 from dpregions.geometry.lookups import look_up
 from dpregions.geometry.outlines import Bound, Outlines
 from dpregions.geometry.query_forms import QueryShapes
@@ -232,7 +233,10 @@ class CountedGrid:
             `row` and `col` are positions in the doubled array, so that
             ``counts[frame["row"], frame["col"]]`` are the counts in the frame's order.
         """
-        import geopandas
+        return self.layer(kind).frame()
+
+    def layer(self, kind: Kind = "faces") -> Layer:
+        """Return what `to_geodataframe` does, as a layer."""
         import shapely
 
         if kind not in ("faces", "edges", "vertices"):
@@ -252,7 +256,7 @@ class CountedGrid:
             shapes = shapely.linestrings(ends)
         else:
             shapes = shapely.points(x0, y0)
-        return geopandas.GeoDataFrame({"row": i, "col": j}, geometry=shapes, crs=self.crs)
+        return Layer({"row": i, "col": j}, np.asarray(shapes), self.crs)
 
     def blocks_shape(self, block: int) -> tuple[int, int]:
         """Return rows and columns of blocks of `block` x `block` cells; refuse other sizes."""
@@ -275,21 +279,20 @@ class CountedGrid:
         ends = (np.minimum(row + block, self.n_rows) - 1, np.minimum(col + block, self.n_cols) - 1)
         return Selection(np.stack([row, ends[0], col, ends[1]]), shape=(stop - start,))
 
-    def blocks_frame(self, block: int) -> geopandas.GeoDataFrame:
+    def blocks_layer(self, block: int) -> Layer:
         """Return all blocks as rectangles, row by row, cut at the area.
 
         `row` and `col` are the position of a block's lower left cell in the doubled array.
         """
-        import geopandas
         import shapely
 
         rows, cols = self.blocks_shape(block)
         if block == 1:
-            return self.to_geodataframe("faces")
+            return self.layer("faces")
         cells = self.select_blocks(block, 0, rows * cols).ranges
         shapes = shapely.box(*self._whole.cell_bounds(*cells))
         places = {"row": 2 * cells[0], "col": 2 * cells[2]}
-        return geopandas.GeoDataFrame(places, geometry=shapes, crs=self.crs)
+        return Layer(places, np.asarray(shapes), self.crs)
 
     def draw(self, ax: Any, values: NDArray[Any], style: dict[str, Any]) -> Any:
         """Draw a value for each face on matplotlib axes, as an image; return what colours it."""

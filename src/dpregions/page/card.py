@@ -65,7 +65,7 @@ def _how_much(release: Release) -> str:
     whether = (_WHERE if release.neighbours == "replace-one" else _WHETHER)[release.unit]
     times = f"{odds:.1f}" if odds < 100 else f"{odds:,.0f}" if odds < 1e9 else "over a billion"
     said = (
-        f"Epsilon is {release.budget}. Someone who was 50:50 whether {whether} could be at most "
+        f"Epsilon is {epsilon:g}. Someone who was 50:50 whether {whether} could be at most "
         f"{words} sure after seeing everything here: the odds change at most {times} times."
     )
     return said + (" This promises little." if epsilon > _LITTLE else "")

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -205,20 +207,29 @@ def packed(values: NDArray[Any]) -> bytes:
 
 def cells(release: Release, confidence: float = 0.95) -> dict[str, Any]:
     """Return the cells of a partition as GeoJSON in the page's degrees, with their counts."""
-    domain = release.grid
-    frame = release.to_geodataframe(confidence=confidence)
-    if domain.crs is not None and domain.crs.is_projected:
-        frame = frame.to_crs(4326)
-    else:
-        frame = frame.set_geometry(frame.geometry.transform(_plain_places(domain)), crs=None)
-    kept = [n for n in ("label", "count", "low", "high", "geometry") if n in frame.columns]
-    frame = frame[kept]
-    if "low" in frame.columns:
-        frame["low"], frame["high"] = np.floor(frame["low"]), np.ceil(frame["high"])
-    if "label" in frame.columns:
-        frame["label"] = frame["label"].astype(str)
-    found: dict[str, Any] = json.loads(frame.to_json(drop_id=True))
-    return found
+    import shapely
+
+    domain, layer = release.grid, release.layer(confidence=confidence)
+    crs, degrees = domain.crs, read_crs(4326)
+    place: Any = _plain_places(domain)
+    if crs is not None and crs.is_projected:
+        place = partial(reproject, source=crs, target=degrees)
+    columns: dict[str, Any] = {
+        name: layer.columns[name]
+        for name in ("label", "count", "low", "high")
+        if name in layer.columns
+    }
+    if "low" in columns:
+        columns |= {"low": np.floor(columns["low"]), "high": np.ceil(columns["high"])}
+    if "label" in columns:
+        columns["label"] = [str(label) for label in columns["label"]]
+    shapes = shapely.to_geojson(shapely.transform(layer.shapes, place))
+    rows = replace(layer, columns=columns).rows()
+    features = [
+        {"type": "Feature", "properties": row, "geometry": json.loads(shape)}
+        for row, shape in zip(rows, shapes, strict=True)
+    ]
+    return {"type": "FeatureCollection", "features": features}
 
 
 def _plain_places(domain: Domain) -> Any:

@@ -8,6 +8,7 @@ mechanism published. It holds nothing exact, and neither type converts into the 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -16,8 +17,11 @@ import numpy as np
 from dpregions.choices import Detail, Within, refuse_other
 from dpregions.errors import InputError, PrivacyError, QueryError
 from dpregions.geometry.domain import check_domain
+from dpregions.privacy.budget import Budget
+from dpregions.privacy.law import checked_confidence
 from dpregions.releases import file
-from dpregions.releases.statement import Statement
+from dpregions.releases.groups import GroupsOutcome
+from dpregions.releases.statement import Statement, state_group
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +33,9 @@ if TYPE_CHECKING:
     from dpregions.choices import Kind
     from dpregions.geometry.cells import Selection
     from dpregions.geometry.domain import Domain
+    from dpregions.geometry.layers import Layer
     from dpregions.mechanisms.base import Outcome
+    from dpregions.page.notebook import Explorer
     from dpregions.releases.compare import Comparison
 
 
@@ -66,7 +72,18 @@ class Release(Statement):
 
     def stated(self) -> dict[str, Any]:
         """Return every public parameter as JSON's values: the statement of the release's file."""
-        return {**super().stated(), "mechanism": self.outcome.options()}
+        if self.groups is None or not isinstance(self.outcome, GroupsOutcome):
+            return {**super().stated(), "mechanism": self.outcome.options()}
+        each = [
+            state_group(self.group(label), part.signed is not None, part.options())
+            for label, part in zip(self.groups.labels, self.outcome.parts, strict=True)
+        ]
+        return {**super().stated(), "mechanism": {"groups": each}}
+
+    @property
+    def is_of_groups(self) -> bool:
+        """Whether it is of several groups together, each of which has a release of its own."""
+        return isinstance(self.outcome, GroupsOutcome)
 
     @cached_property
     def asked(self) -> Outcome:
@@ -86,9 +103,41 @@ class Release(Statement):
             the release, only what lies inside is counted, with a warning.
         """
         check_domain(grid)
+        if isinstance(self.outcome, GroupsOutcome):
+            return replace(self, grid=grid, outcome=self.outcome.on(grid))
         made = replace(self, grid=grid, base=None if grid == self.rows else self.rows)
         made.asked  # noqa: B018  refuses what cannot be asked
         return made
+
+    def group(self, label: Any) -> Release:
+        """Return the release of one group, of a release that was made by groups.
+
+        Parameters
+        ----------
+        label : str or int
+            One of ``release.groups.labels``.
+
+        Returns
+        -------
+        Release
+            Its regions alone: ask it, export it or save it as any other. Nothing more is published.
+        """
+        if self.groups is None or not isinstance(self.outcome, GroupsOutcome):
+            made = "is of one group" if self.groups is not None else "was not made by groups"
+            raise QueryError(
+                f"this release {made}: make one by release(..., by=, groups=)", argument="group"
+            )
+        one = self.groups.alone(label)
+        part = self.outcome.parts[one.labels.index(one.only or "")]
+        spent = sum((share.epsilon for _, share in part.spending), Fraction(0))
+        return replace(
+            self,
+            groups=one,
+            outcome=part,
+            base=None if part.grid == self.grid else part.grid,
+            budget=Budget(spent),
+            spending=part.spending,
+        )
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -355,7 +404,7 @@ class Release(Statement):
         anybody's. ``EulerHistogram.from_regions(release.to_regions(), grid).counts`` equals
         ``release.counts``.
         """
-        return self.outcome.to_regions()
+        return self.outcome.to_regions().frame()
 
     def save(self, path: Path | str, *, fresh: bool = False) -> str:
         """Write the release to a Parquet file, whole or not at all; `load` reads it back.
@@ -400,9 +449,13 @@ class Release(Statement):
             components inside a rectangle, the sum of sign times count is `count`. Blocks have
             neither `kind` nor `sign`: their counts are those of their rectangles already.
         """
-        from dpregions.releases.tables import components_frame
+        return self.layer(kind, block=block, confidence=confidence).frame()
 
-        return components_frame(self, kind, block, confidence)
+    def layer(self, kind: Kind = "faces", *, block: int = 1, confidence: float = 0.95) -> Layer:
+        """Return what `to_geodataframe` does, as columns and geometries: without geopandas."""
+        from dpregions.releases.tables import components_layer
+
+        return components_layer(self, kind, block, confidence)
 
     def to_xarray(self, block: int = 1, confidence: float = 0.95) -> xarray.Dataset:
         """Return the cells, or blocks of cells, of a grid as an xarray Dataset (extra `raster`).
@@ -451,6 +504,23 @@ class Release(Statement):
         from dpregions.releases.display import draw_map
 
         return draw_map(self, ax, style)
+
+    def explore(self, name: str = "release", *, confidence: float = 0.95) -> Explorer:
+        """Return a map to explore in a notebook: draw areas, read counts and intervals.
+
+        It needs no server and no network, also in HTML made of the notebook. `Explorer.save`
+        writes it to a file that any browser opens, as `dpregions export` does.
+
+        Parameters
+        ----------
+        name : str
+            What the page calls the release.
+        confidence : float
+            Of the intervals, between 0 and 1.
+        """
+        from dpregions.page.notebook import Explorer
+
+        return Explorer(self, name, checked_confidence(confidence))
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""

@@ -1,11 +1,13 @@
-"""Areas to draw over the map, read once at start: GeoJSON by itself, other formats by geopandas."""
+"""Areas to draw over the map, read once at start: GeoJSON by itself, others as a query has them."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from dpregions.errors import InputError, MissingExtraError
+from dpregions.errors import InputError
+from dpregions.io import layer_files
+from dpregions.io.area_files import read_areas
 from dpregions.web.problems import Problem
 from dpregions.web.questions import features_of
 from dpregions.web.settings import Limits
@@ -29,17 +31,7 @@ def read_overlay(path: Path) -> bytes:
 
 
 def _converted(path: Path) -> bytes:
-    try:
-        import geopandas
-    except ImportError:
-        raise MissingExtraError("geopandas, to read other files than GeoJSON,", "curator") from None
-
-    try:
-        frame = geopandas.read_file(path)
-    except Exception as error:  # readers of many formats raise as many kinds
-        first = (str(error).splitlines() or [""])[0]
-        raise InputError(f"--overlay {path} cannot be read: {first}") from None
-    if not isinstance(frame, geopandas.GeoDataFrame) or frame.crs is None:
-        raise InputError(f"--overlay {path} has no geometries with a CRS")
-    text: str = frame.to_crs(4326).to_json(drop_id=True)
-    return text.encode()
+    areas = read_areas(path, "--overlay")
+    if areas.crs is None:
+        raise InputError(f"--overlay {path} names no CRS: save it with one")
+    return layer_files.geojson(areas, path.stem)

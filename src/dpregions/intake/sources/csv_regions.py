@@ -40,7 +40,9 @@ def open_csv(path: Path, request: Request) -> RegionStream:
     request.refuse_useless("CSV", "lon", "lat")
     names = csv_blocks.column_names(path, request.csv_block)
     geometry = _columns(path, names, request)
-    ids = [_named(path, names, "user_id", name) for name in request.id_columns(None)]
+    ids = [
+        _named(path, names, request.argument_of(name), name) for name in request.id_columns(None)
+    ]
     fields = [pa.field(name, pa.large_string()) for name in ids]
     schema = pa.schema([*fields, pa.field("geometry", pa.large_binary())])
     met: Counter[str] = Counter()

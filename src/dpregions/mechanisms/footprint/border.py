@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dpregions import extras
 from dpregions.mechanisms.footprint.alike import Alike
 from dpregions.mechanisms.footprint.fits import combine
 from dpregions.mechanisms.footprint.levels import letter_groups
@@ -186,9 +187,14 @@ class Parts:
         Between a node and many children come virtual nodes that were not measured, blocks of
         doubling sides: they change no fit, and let a walk pass by what it does not cut.
         """
-        from dpregions.mechanisms.footprint.parts_kernel import laid_out
+        parent = np.ascontiguousarray(parent, np.int64)
+        if extras.is_there("numba"):
+            from dpregions.mechanisms.footprint import parts_kernel
 
-        return cls(*laid_out(np.ascontiguousarray(parent, np.int64), nodes))
+            return cls(*parts_kernel.laid_out(parent, nodes))
+        from dpregions.mechanisms.footprint import parts_layout
+
+        return cls(*parts_layout.laid_out(parent, nodes))
 
 
 class Unsure(NamedTuple):

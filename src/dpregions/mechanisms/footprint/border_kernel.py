@@ -7,7 +7,8 @@ rectangle, or none does, nothing below it is visited: only nodes that the border
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from dpregions.compiled import njit
 
 OUTSIDE, INSIDE, CUT = 0, 1, 2
 FINENESS = 16

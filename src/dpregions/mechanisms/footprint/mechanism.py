@@ -94,6 +94,7 @@ class Footprint:
     """
 
     name: ClassVar[str] = "footprint"
+    half_for_one: ClassVar[bool] = True
 
     workload: Any = None
     favour: Favour = "people"

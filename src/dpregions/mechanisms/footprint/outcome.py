@@ -22,12 +22,12 @@ from dpregions.mechanisms.footprint.worst import cells_around
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import geopandas
     from numpy.typing import NDArray
 
     from dpregions.geometry.cells import Selection
     from dpregions.geometry.domain import Domain
     from dpregions.geometry.grid import Grid
+    from dpregions.geometry.layers import Layer
     from dpregions.mechanisms.base import Columns
     from dpregions.mechanisms.footprint.bodies import Bodies, DrawnBodies
     from dpregions.mechanisms.footprint.measuring import Strategy
@@ -152,7 +152,7 @@ class FootprintOutcome(Outcome):
         assert self.reading is not None
         return self.reading.laid_out(self.grid, most)
 
-    def to_regions(self) -> geopandas.GeoDataFrame:
+    def to_regions(self) -> Layer:
         """Return each body as a convex polygon."""
         return self._placed.to_regions(self.grid)
 

@@ -41,7 +41,7 @@ export class Table {
     if (!this.details.open || !this.rows) return;
     const sorted = this.rows().sort((a, b) => b[1].count - a[1].count).slice(0, MOST);
     this.caption.textContent = `The ${sorted.length} busiest ${this.what}`;
-    this.head.replaceChildren(...["Where", "Count", "95 % interval"].map((text) => element("th", { scope: "col" }, text)));
+    this.head.replaceChildren(...["Where", "Count", "Interval"].map((text) => element("th", { scope: "col" }, text)));
     this.body.replaceChildren(
       ...sorted.map(([name, answer, query]) =>
         element(

@@ -3,7 +3,7 @@
 // two intervals of 95 %; what the panel says comes from two of 97.5 %, and holds with 95 %.
 
 import { Counts, blockFigures, unpackEnds } from "./grid_math.js";
-import { element, isKnown, number } from "./words.js";
+import { element, isKnown, number, sure } from "./words.js";
 
 const sameGrid = (a, b) => a.grid && b.grid && JSON.stringify([a.grid, a.crs]) === JSON.stringify([b.grid, b.crs]);
 
@@ -30,17 +30,6 @@ export class Compare {
     return "";
   }
 
-  // "Together these cost": where one ledger paid for both from one data set.
-  get together() {
-    if (!this.other) return "";
-    const [a, b] = [this.release.said, this.other.said];
-    const account = (said) => said.ledger?.replace(/,? *(entry|number|no\.?|#) *\d+$/i, "");
-    const same = a.ledger && b.ledger && account(a) === account(b);
-    if (!same) return "If both are about the same people, what they cost adds up.";
-    const sum = Number(a.epsilon) + Number(b.epsilon);
-    return Number.isFinite(sum) ? `One ledger paid for both: together these cost ε = ${Number(sum.toPrecision(6))}.` : "One ledger paid for both: their epsilons add up.";
-  }
-
   async #held(block) {
     if (!this.byBlock.has(block)) {
       const data = this.other.counts.blocks(block);
@@ -55,7 +44,7 @@ export class Compare {
   }
 
   // Draw what is compared over the cells; return what the legend says, or null where nothing is.
-  async draw(shown, dark) {
+  async draw(shown, dark, isCurrent) {
     const { compare, part, fade } = this.state.values;
     const swipes = Boolean(this.other) && compare === "swipe";
     this.line.hidden = this.edge.hidden = !swipes;
@@ -65,11 +54,11 @@ export class Compare {
     }
     const { block } = shown;
     const there = await this.#held(block);
+    if (!isCurrent()) return null;
     if (swipes) {
       this.edge.style.left = `${100 * part}%`;
       const look = { ...this.view.layer.look, fade: fade && Boolean(there.figures) };
-      const top = Math.max(shown.domain, ...[0]);
-      this.view.other.show(there.data, there.figures?.r, there.ends && ((i) => there.ends.low[i] <= 0), { ...look, domain: top });
+      this.view.other.show(there.data, there.figures?.r, there.ends && ((i) => there.ends.low[i] <= 0), look);
       this.view.showOther(true, part);
       return shown;
     }
@@ -100,12 +89,12 @@ export class Compare {
   async rows(query) {
     if (!this.other || query?.kind !== "cells") return [];
     const found = await this.transport.difference(this.release.id, this.other.id, query.cells);
-    const said = (v) => (v > 0 ? `+${number(v)}` : v < 0 ? `−${number(-v)}` : "0");
-    const count = found.difference ?? found.count;
+    const words = (v) => (v > 0 ? `+${number(v)}` : v < 0 ? `−${number(-v)}` : "0");
     const there = this.other.counts.rectangle(...query.cells);
-    const lines = [`${this.other.said.name}: ${number(there)}`];
-    const ends = isKnown(found) ? ` (${said(Math.floor(found.low))} to ${said(Math.ceil(found.high))}, at least 95 % sure)` : "";
-    lines.push(`Difference: ${said(count)}${ends}`);
-    return [...lines, this.together];
+    const ends = isKnown(found) ? ` (${words(Math.floor(found.low))} to ${words(Math.ceil(found.high))}, at least ${sure(found)})` : "";
+    const cost = found.together
+      ? `One ledger paid for both: together these cost ε = ${found.together.epsilon}.`
+      : "If both are about the same people, what they cost adds up.";
+    return [`${this.other.said.name}: ${number(there)}`, `Difference: ${words(found.difference)}${ends}`, cost];
   }
 }

@@ -84,7 +84,7 @@ function record(query, answer, said) {
     count: answer.count,
     low: known ? answer.low : null,
     high: known ? answer.high : null,
-    confidence: known ? 0.95 : null,
+    confidence: known ? said.confidence : null,
     exact: Boolean(answer.exact),
     within: query.kind === "shape" && answer.asDrawn ? "shape" : "cells",
     release: said.name,

@@ -33,8 +33,8 @@ export class Legend {
     const { said } = this.release;
     const { block, domain, palette, figures, difference } = shown;
     const side = said.grid ? length(block * said.grid.cell, said.length_unit) : "";
-    const each = said.grid ? `${side} × ${side} ${block === 1 ? "cell" : "block"}` : "cell";
-    this.title.textContent = difference ? `Difference in regions touching each ${each}` : `Regions touching each ${each}`;
+    const each = said.grid ? `${block === 1 ? "cell" : "block"} of ${side}` : "cell";
+    this.title.textContent = difference ? `Difference for each ${each}` : `Regions touching each ${each}`;
     this.fade.checked = values.fade;
     this.fadeLabel.hidden = !figures;
     const fades = values.fade && Boolean(figures);
@@ -45,7 +45,7 @@ export class Legend {
     this.canvas.setAttribute("aria-label", `Colours from ${number(marks[0])} to ${number(domain)}${fades ? ", fading into the paper where noise is large beside the count" : ""}`);
     this.note.textContent = !figures
       ? said.covert ? "This release has counts only: nothing is known of its noise." : "Intervals are on their way."
-      : difference ? "Faded where the difference may be 0." : figures.empty ? `× may be empty: ${Math.max(1, Math.round(100 * figures.empty))} % of ${block === 1 ? "cells" : "blocks"}` : `No ${block === 1 ? "cell" : "block"} may be empty.`;
+      : difference ? "Faded where the difference may be 0." : figures.empty ? `${said.grid ? "× may" : "May"} be empty: ${Math.max(1, Math.round(100 * figures.empty))} % of ${block === 1 ? "cells" : "blocks"}` : `No ${block === 1 ? "cell" : "block"} may be empty.`;
     for (const input of this.group.querySelectorAll("input")) input.checked = Number(input.value) === block;
   }
 

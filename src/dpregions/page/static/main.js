@@ -18,7 +18,7 @@ import { copyText, Panel } from "./panel.js";
 import { PlainView } from "./plain_view.js";
 import { Rectangle } from "./rectangle.js";
 import { ShapeCells } from "./shape_cells.js";
-import { labelsQuery, rectangleQuery, State } from "./state.js";
+import { labelsQuery, rectangleQuery, START, State } from "./state.js";
 import { Toolbar } from "./toolbar.js";
 import { isKnown, number, range, sentence } from "./words.js";
 
@@ -26,6 +26,7 @@ const by = (id) => document.getElementById(id);
 
 export async function start(transport, options) {
   const page = new Page(transport, options);
+  window.explorer = page; // for the console of whoever is curious, and for tests
   try {
     await page.open();
   } catch (trouble) {
@@ -116,9 +117,12 @@ class Page {
     document.title = `${said.name} · dpregions explorer`;
     by("name").textContent = said.name;
     const whose = { user: "one region for each person", record: "one region for each record", trajectory: "one region for each trip" }[said.unit];
-    by("promise").textContent = `ε = ${said.epsilon} · ${whose} · made with dpregions ${said.version}`;
+    by("promise").replaceChildren(`ε = ${said.epsilon} · ${whose}`, Object.assign(document.createElement("span"), { textContent: ` · made with dpregions ${said.version}` }));
     if (!said.private) this.alarm("NOT PRIVATE: this file is a study’s. Do not publish it.");
     this.others = releases.filter(({ id }) => id !== this.id);
+    by("which-choice").hidden = !this.others.length;
+    by("which").replaceChildren(...releases.map(({ id, name }) => new Option(name, id, id === this.id, id === this.id)));
+    by("which").addEventListener("change", () => (location.href = `/r/${encodeURIComponent(by("which").value)}`));
     by("versus-choice").hidden = !this.others.length || !said.grid;
     by("versus").replaceChildren(...[["", "none"], ...this.others.map(({ id, name }) => [id, name])].map(([value, text]) => new Option(text, value)));
   }
@@ -138,7 +142,7 @@ class Page {
     const { view, release, state, transport } = this;
     this.answers = new Answers(release, transport, (trouble) => this.banner(trouble));
     this.overlay = new Overlay(view, release, this.answers);
-    this.cells = release.counts ? new Cells(view, release, transport, state) : new ShapeCells(view, release);
+    this.cells = release.counts ? new Cells(view, release, transport, state) : new ShapeCells(view, release, state);
     this.legend = new Legend(by("legend"), release, state);
     this.panel = new Panel(document.body, release, this.answers, state, {
       zoomTo: (query) => this.zoomTo(query),
@@ -251,8 +255,9 @@ class Page {
     if (this.release.counts && !this.shown.figures) {
       this.cells.ends(block).then(({ figures }) => figures && this.cells.block === block && this.shown.figures !== figures && this.paint(), (trouble) => this.banner(trouble));
     }
-    const compared = await this.compare.draw(this.shown, this.dark).catch((trouble) => (this.banner(trouble), null));
-    if (compared) this.legend.show(compared, this.state.values);
+    const turn = (this.turn = (this.turn ?? 0) + 1); // a later painting makes this one void
+    const compared = await this.compare.draw(this.shown, this.dark, () => turn === this.turn).catch((trouble) => (this.banner(trouble), null));
+    if (compared && turn === this.turn) this.legend.show(compared, this.state.values);
   }
 
   #tabulate() {
@@ -293,6 +298,13 @@ class Page {
     this.panel.parts.notes.append(...rows.filter(Boolean).map((text) => Object.assign(document.createElement("li"), { textContent: text, className: "versus" })));
   }
 
+  // As it was when it was opened, without what was asked.
+  reset() {
+    this.state.set({ ...START, detail: 0, fade: true });
+    this.tell("");
+    this.view.fit(this.release.mesh.outline(0, this.release.mesh.rows, 0, this.release.mesh.cols));
+  }
+
   // A drawing under way: its count, without an interval.
   #live(query) {
     if (!query) return;
@@ -320,10 +332,10 @@ class Page {
       this.tell(trouble.message);
       return;
     }
-    this.toolbar.comparing(Boolean(this.compare.other));
     if (this.compare.other && !this.state.values.compare) this.state.set({ compare: "swipe" });
     else this.paint();
     if (!this.compare.other) this.state.set({ compare: "" });
+    this.toolbar.comparing(Boolean(this.compare.other), this.state.values.compare);
     this.#showCurrent();
   }
 
@@ -463,7 +475,7 @@ class Page {
   setTheme(dark) {
     this.dark = dark;
     document.documentElement.dataset.theme = dark ? "dark" : "light";
-    by("theme").setAttribute("aria-pressed", String(dark));
+    by("theme").textContent = dark ? "Light" : "Dark";
     this.view?.dark(dark);
   }
 }

@@ -2,7 +2,7 @@
 // list of saved queries.
 
 import { rectangleQuery } from "./state.js";
-import { element, isKnown, length, number, range, sizeWords, WHOSE } from "./words.js";
+import { element, isKnown, length, number, range, sizeWords, sure, WHOSE } from "./words.js";
 
 export class Panel {
   constructor(root, release, answers, state, { zoomTo, download }) {
@@ -66,7 +66,7 @@ export class Panel {
     parts.ends.classList.toggle("waiting", waiting);
     parts.ends.replaceChildren();
     if (known) {
-      parts.ends.append(element("span", {}, number(answer.low)), element("span", { className: "sure" }, "95 % sure"), element("span", {}, number(answer.high)));
+      parts.ends.append(element("span", {}, number(answer.low)), element("span", { className: "sure" }, sure(said)), element("span", {}, number(answer.high)));
       this.#drawBar(answer);
     } else parts.ends.append(element("span", { className: "quiet" }, waiting ? "interval on its way" : ""));
     parts.size.textContent = this.#sizeOf(query);
@@ -235,7 +235,7 @@ export class Panel {
     const { current } = this.state.values;
     const answer = this.answers.now(current);
     const { said } = this.release;
-    const words = [`${answer.exact ? "" : "about "}${number(answer.count)}`, isKnown(answer) ? `(${range(answer)}, 95 % interval)` : "", WHOSE[said.unit]];
+    const words = [`${answer.exact ? "" : "about "}${number(answer.count)}`, isKnown(answer) ? `(${range(answer)}, ${sure(said)})` : "", WHOSE[said.unit]];
     const text = `${words.filter(Boolean).join(" ")} · ${said.name}, epsilon ${said.epsilon}${said.private ? "" : ", NOT PRIVATE"}`;
     const done = await copyText(text);
     this.parts.copy.textContent = done ? "Copied" : "Not allowed";

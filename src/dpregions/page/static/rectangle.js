@@ -69,10 +69,11 @@ export class Rectangle {
       window.removeEventListener("pointermove", move);
       window.removeEventListener("pointerup", up);
       window.removeEventListener("pointercancel", up);
-      const still = Math.hypot(ended.clientX - this.pressed.x, ended.clientY - this.pressed.y) < 3 * STILL;
-      if (this.pressed.moved) this.#finish(start, this.at(ended), ended.shiftKey);
-      else if (still && ended.type === "pointerup") this.#tap(this.at(ended));
+      const { x, y, moved } = this.pressed;
+      const still = Math.hypot(ended.clientX - x, ended.clientY - y) < 3 * STILL;
       this.pressed = null;
+      if (moved) this.#finish(start, this.at(ended), ended.shiftKey);
+      else if (still && ended.type === "pointerup") this.#tap(this.at(ended));
     };
     window.addEventListener("pointermove", move);
     window.addEventListener("pointerup", up);
@@ -90,8 +91,8 @@ export class Rectangle {
 
   #finish(a, b, fromMiddle) {
     this.first = null;
-    this.#stretch(a, b, fromMiddle, true);
     this.state.set({ tool: "move" });
+    this.#stretch(a, b, fromMiddle, true);
   }
 
   #tap(place) {
@@ -112,8 +113,9 @@ export class Rectangle {
   }
 
   cancel() {
-    if (this.first) this.state.set({ current: this.before ?? null });
+    const begun = this.first;
     this.first = null;
+    if (begun) this.state.set({ current: this.before ?? null });
   }
 
   // A corner or a side is pulled to another line.

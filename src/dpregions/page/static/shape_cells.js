@@ -7,8 +7,8 @@ import { labelsQuery } from "./state.js";
 export class ShapeCells {
   block = 1;
 
-  constructor(view, release) {
-    Object.assign(this, { view, release });
+  constructor(view, release, state) {
+    Object.assign(this, { view, release, state });
     this.places = release.features.map((feature) => {
       const { type, coordinates } = feature.geometry;
       return { feature, polygons: type === "Polygon" ? [coordinates] : coordinates };
@@ -26,7 +26,7 @@ export class ShapeCells {
     const { features, said } = this.release;
     const colours = palette(dark, false);
     const domain = Math.max(1, ...features.map((f) => f.properties.count));
-    const fade = !said.covert && this.fade !== false;
+    const fade = !said.covert && this.state.values.fade;
     let empty = 0;
     const drawn = features.map(({ geometry, properties: { count, low, high } }) => {
       if (low === 0) empty += 1;

@@ -11,6 +11,8 @@ const ICONS = {
   circle: "M8 2a6 6 0 1 0 .01 0z",
   areas: "M8 11V2M4.5 5.5 8 2l3.5 3.5M2.5 10.5v3h11v-3",
   upright: "M8 14V3M4.5 6.5 8 3l3.5 3.5",
+  swipe: "M8 1.5v13M5.5 5 2.5 8l3 3M10.5 5l3 3-3 3",
+  difference: "M8 2.5v6M5 5.5h6M5 12.5h6",
   whole: "M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4",
 };
 
@@ -47,17 +49,24 @@ export class Toolbar {
     this.mode = element("button", { type: "button", hidden: true, onclick: () => state.set({ compare: state.values.compare === "swipe" ? "difference" : "swipe" }) }, "");
     host.append(...made, this.mode);
     state.on("tool", ({ tool: chosen }) => this.#show(chosen));
-    state.on("compare", ({ compare }) => (this.mode.textContent = compare === "swipe" ? "Show difference" : "Swipe"));
+    state.on("compare", ({ compare }) => this.#name(compare));
     this.#show(state.values.tool);
     this.#roving(host);
+  }
+
+  #name(compare) {
+    const other = compare === "difference" ? "swipe" : "difference";
+    this.mode.title = other === "swipe" ? "Swipe between the two releases" : "Show how the two releases differ";
+    this.mode.replaceChildren(icon(other), element("span", {}, other === "swipe" ? "Swipe" : "Differ- ence"));
   }
 
   #show(chosen) {
     for (const [name, button] of Object.entries(this.buttons)) button.setAttribute("aria-pressed", String(name === chosen));
   }
 
-  comparing(on) {
+  comparing(on, compare) {
     this.mode.hidden = !on;
+    this.#name(compare);
   }
 
   // Arrow keys go from tool to tool; Tab enters and leaves the bar once.

@@ -19,6 +19,8 @@ export const isKnown = (answer) => typeof answer.low === "number";
 
 export const range = (answer) => `${number(answer.low)} – ${number(answer.high)}`;
 
+export const sure = ({ confidence }) => `${Number((100 * confidence).toPrecision(4))} % sure`;
+
 // For those who hear the page.
 export function sentence(answer, unit) {
   if (answer.count === undefined) return "";
