@@ -568,8 +568,8 @@ class Release(Statement):
         ax : matplotlib.axes.Axes, optional
             Where to draw, in the coordinates of the grid's CRS.
         **style
-            For `matplotlib.axes.Axes.imshow`: `cmap`, `vmax`, `norm`, `alpha`. By default colours go
-            by the square root of counts; ``norm="linear"`` has them go by counts.
+            For `matplotlib.axes.Axes.imshow`: `cmap`, `vmax`, `norm`, `alpha`. By default colours
+            go by the square root of counts; ``norm="linear"`` has them go by counts.
 
         Returns
         -------
