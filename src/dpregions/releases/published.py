@@ -228,8 +228,8 @@ class Release(Statement):
         detail : {"likely", "worst"}
             What is thought of regions inside the parts that were measured. "likely" judges it
             by noisy counts. "worst" leaves it open, for rectangles alone: whatever regions do
-            there, only noise beyond its quantile makes the interval miss. It is far wider,
-            and takes time in the number of parts.
+            there, only noise beyond its quantile makes the interval miss. It is mostly
+            wider, and takes time in the number of parts.
 
         Returns
         -------
