@@ -166,7 +166,7 @@ def test_describe_query_and_export_need_no_extra(folder, tmp_path):
             for kind in suffixes[:2]
         ),
         *(("query", city, "--polygons", areas, "-o", f"areas.{suffix}") for suffix in suffixes),
-        *(("export", city, f"out.{suffix}") for suffix in suffixes),
+        *(("export", city, f"out.{suffix}") for suffix in (*suffixes, "html")),
         cwd=tmp_path,
     )
     assert [each.returncode for each in told] == [0] * len(told), told

@@ -102,7 +102,7 @@ def test_one_user_more_changes_nothing_but_the_values(odd, way, caplog):
 
 
 def without_the_plan(text: str) -> str:
-    """Text without what was measured: the plan of footprints follows a noisy total, released too."""
+    """Text without what was measured: a plan of footprints follows a noisy total, released too."""
     return re.sub(r"Measured: .*?(?:\n|\\n|$)", "", text)
 
 

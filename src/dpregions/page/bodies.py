@@ -34,7 +34,7 @@ def bodies(release: Release) -> bytes | None:
 
     if not release.asked.answers_shapes:
         return None
-    shapes = release.to_regions().geometry.to_numpy()
+    shapes = release.outcome.to_regions().shapes
     if not 0 < len(shapes) <= MOST:
         return None
     frame = frame_of(release.grid)
