@@ -16,6 +16,7 @@ TITLES = {
     "partition_errors": "Errors on Voronoi cells: study on exact data, not a private release",
     "counting": "Counting for a release: all cores against one thread",
     "scale": "Counting at scale, from GeoParquet",
+    "cost": "What is said before a release, and what it takes",
     "fixes": "From GPS fixes to regions",
     "isotonic": "Order-constrained fits",
     "memory": "Peak memory beside the figures that guards go by",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -166,6 +169,28 @@ class TestRefused:
         error = self.refused(frame, tmp_path, r"failed \(PythonException\)", SourceError)
         assert "Canary" not in str(error) + repr(vars(error))
         assert error.__cause__ is None and error.__context__ is None
+
+
+def test_ctrl_c_ends_the_counting_and_spends_nothing(spark, tmp_path):
+    def slow(batches):
+        import time
+
+        time.sleep(60)
+        yield from batches
+
+    ledger = Ledger(tmp_path / "book")
+    ledger.create("city", total=1)
+    frame = spark.createDataFrame(city()[:10])
+    timer = threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT))
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        timer.start()
+        dpr.release(
+            *(frame.mapInArrow(slow, frame.schema), GRID),
+            **{"epsilon": 1, "max_diameter": 2, "ledger": ledger, "dataset": "city"},
+        )
+    assert time.monotonic() - start < 50
+    assert ledger.account("city").spent == 0
 
 
 class Lasting:
