@@ -181,14 +181,12 @@ def test_ctrl_c_ends_the_counting_and_spends_nothing(spark, tmp_path):
     ledger = Ledger(tmp_path / "book")
     ledger.create("city", total=1)
     frame = spark.createDataFrame(city()[:10])
-    timer = threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT))
+    slowly = frame.mapInArrow(slow, frame.schema)
+    terms = {"epsilon": 1, "max_diameter": 2, "ledger": ledger, "dataset": "city"}
     start = time.monotonic()
+    threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
-        timer.start()
-        dpr.release(
-            *(frame.mapInArrow(slow, frame.schema), GRID),
-            **{"epsilon": 1, "max_diameter": 2, "ledger": ledger, "dataset": "city"},
-        )
+        dpr.release(slowly, GRID, **terms)
     assert time.monotonic() - start < 50
     assert ledger.account("city").spent == 0
 
