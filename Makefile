@@ -27,7 +27,7 @@ setup: $(STAMP)  ## make .venv and install dpregions with everything for develop
 # PostgreSQL is for tests alone: they start a server of their own and stop it. So the package is
 # told to start none, unless it was there before and its owner has decided.
 CLUSTERS := /etc/postgresql-common/createcluster.conf
-system:  ## PostgreSQL with PostGIS, and Java for Spark, for the tests: installed where root may
+system:  ## PostgreSQL with PostGIS, Java for Spark, chromium, for the tests: installed where root may
 	@ls /usr/share/postgresql/*/extension/postgis.control >/dev/null 2>&1 || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "installing PostgreSQL with PostGIS for the tests"; \
@@ -50,6 +50,16 @@ system:  ## PostgreSQL with PostGIS, and Java for Spark, for the tests: installe
 	      || echo "Java could not be installed: tests of Spark are skipped. To see why:" \
 	              "apt-get update && apt-get install default-jre-headless"; \
 	  else echo "tests of Spark are skipped: as root, apt-get install default-jre-headless"; fi; }
+	@command -v chromium >/dev/null 2>&1 || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing chromium for the tests of the explorer"; \
+	    { apt-get update -qq \
+	      && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+	           chromium fonts-dejavu-core; \
+	    } >/dev/null 2>&1 \
+	      || echo "chromium could not be installed: tests of the explorer are skipped. To see why:" \
+	              "apt-get update && apt-get install chromium"; \
+	  else echo "tests of the explorer are skipped: as root, apt-get install chromium"; fi; }
 
 demo: $(STAMP)  ## a synthetic city, its exact histogram, a few queries, a picture
 	$(BIN)/dpregions demo --out demo_output

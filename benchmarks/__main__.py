@@ -23,6 +23,7 @@ TITLES = {
     "coverage": "How often intervals hold the true count: study on exact data",
     "plan": "Errors predicted from public parameters, and measured on the synthetic city",
     "utility": "Errors by size: study on exact data, not a private release",
+    "people": "Errors where people are: study on exact data, not a private release",
     "trees": "Adaptive trees: study on exact data, not a private release",
     "tree_scale": "Adaptive trees on large grids",
     "calibrate": "What moves when a tuned number is halved or doubled",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
@@ -53,6 +54,32 @@ def test_secret_files_are_the_owners_and_public_ones_follow_the_umask(tmp_path, 
     finally:
         os.umask(old)
     assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == expected
+
+
+def _gone(part):
+    part.unlink()
+    part.read_text()
+
+
+def _told(part):
+    raise OSError(f"Failed to open local file '{part}'")
+
+
+def _full(part):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("write", "folder"), [(_gone, "."), (_told, "."), (_full, "."), (Path.touch, "missing")]
+)
+def test_an_error_names_the_file_that_was_asked_for_and_not_the_temporary_one(
+    write, folder, tmp_path
+):
+    path = tmp_path / folder / "x.txt"
+    with pytest.raises(OSError, match=r"x\.txt") as error, replacing(path) as part:
+        write(part)
+    assert ".part" not in str(error.value)
+    assert str(path) in str(error.value)
 
 
 WRITER = """

@@ -35,6 +35,7 @@ class TestLengths:
             ("1e3m", 1000),
             (".5km", 500),
             ("3ft", Fraction(9144, 10000)),
+            ("3937 ftUS", Fraction(1200)),
             ("1 yd", Fraction(9144, 10000)),
             ("250cm", Fraction(5, 2)),
             ("1 mm", Fraction(1, 1000)),

@@ -1,7 +1,8 @@
 """``python -m docs.pictures [FOLDER]``: draw the pictures of the docs again, here in docs/images.
 
 The others in that folder are drawn by what their pages show: plan.png by a command, release_map.png
-by a block of Python, utility.png by a benchmark on real data.
+by a block of Python, utility.png by a benchmark on real data, those of the explorer by
+`docs.pictures.explorer`, which needs a browser.
 """
 
 from __future__ import annotations

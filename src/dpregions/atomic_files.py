@@ -34,8 +34,10 @@ def replacing(path: Path | str, *, mode: int = PUBLIC, fresh: bool = False) -> I
             os.fsync(written.fileno())
         os.chmod(part, mode)
         _put(part, path, fresh)
-    except BaseException:
+    except BaseException as error:
         part.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            _name_target(error, part, path)
         raise
     _sync_folder(path.absolute().parent)
 
@@ -52,7 +54,11 @@ def _part_of(path: Path, mode: int) -> tuple[Path, int]:
     would set it for a moment, and all threads share it.
     """
     part = path.absolute().parent / f".{path.name}.{secrets.token_hex(8)}.part{path.suffix}"
-    handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
+    try:
+        handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
+    except OSError as error:
+        _name_target(error, part, path)
+        raise
     try:
         made = stat.S_IMODE(os.fstat(handle).st_mode)
         os.chmod(part, SECRET)
@@ -62,6 +68,21 @@ def _part_of(path: Path, mode: int) -> tuple[Path, int]:
     finally:
         os.close(handle)
     return part, SECRET if mode == SECRET else made
+
+
+def _name_target(error: OSError, part: Path, path: Path) -> None:
+    """Let an error name the file that was to be written, where it names the temporary one or none.
+
+    Nobody looks for a hidden file that is gone by then.
+    """
+    if error.errno is not None and (error.filename is None or part.name in str(error.filename)):
+        error.filename, error.filename2 = str(path), None
+    error.args = tuple(
+        arg.replace(str(part), str(path)).replace(part.name, path.name)
+        if isinstance(arg, str)
+        else arg
+        for arg in error.args
+    )
 
 
 def _put(part: Path, path: Path, fresh: bool) -> None:

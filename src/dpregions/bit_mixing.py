@@ -6,7 +6,8 @@ Numbers that are alike come out unlike. It hides nothing: who knows the result k
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from dpregions.compiled import njit
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 FIRST = np.uint64(0xBF58476D1CE4E5B9)

@@ -18,7 +18,9 @@ FixUnit: TypeAlias = Literal["user", "trajectory"]
 TraceFormat: TypeAlias = Literal["auto", "tdrive", "geolife", "cabspotting", "table"]
 Kind: TypeAlias = Literal["faces", "edges", "vertices"]
 Within: TypeAlias = Literal["cells", "shape"]
+Detail: TypeAlias = Literal["likely", "worst"]
 Engine: TypeAlias = Literal["local", "spark"]
+Align: TypeAlias = Literal["round", "inspire"]
 What: TypeAlias = Literal["components", "faces", "edges", "vertices", "regions"]
 
 

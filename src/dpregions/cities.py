@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpregions import synthetic
+from dpregions import extras, synthetic
 from dpregions.errors import Argument, InputError
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from dpregions.arrays import Floats
     from dpregions.geometry.grid import Grid
+
+extras.need("curator")
 
 CENTRE_AREA, CENTRE_SHARE = 0.02, 0.8
 """Of a skewed city: the share of the area where that share of the homes is."""

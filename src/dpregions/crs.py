@@ -40,7 +40,7 @@ def unit_label(crs: CRS | None) -> str:
     if crs is None:
         return "units"
     name: str = crs.axis_info[0].unit_name
-    return {"metre": "m", "kilometre": "km", "foot": "ft"}.get(name, name)
+    return {"metre": "m", "kilometre": "km", "foot": "ft", "US survey foot": "ftUS"}.get(name, name)
 
 
 def read_crs(value: Any) -> CRS:
@@ -99,6 +99,40 @@ def degrees_of(bounds: tuple[float, float, float, float], crs: CRS) -> tuple[flo
     except ProjError:
         return None
     return tuple(found) if np.isfinite(found).all() else None
+
+
+def reached_from(
+    bounds: tuple[float, float, float, float], crs: CRS, epsg: int | None = None
+) -> tuple[tuple[float, float, float, float], CRS]:
+    """Return bounds that hold a rectangle in degrees, and the projected CRS that they are in.
+
+    Without an EPSG code it is the UTM zone of the middle. Bounds are on whole units, outwards.
+    """
+    from pyproj import Transformer
+
+    xmin, ymin, xmax, ymax = bounds
+    placed = np.abs([xmin, xmax]).max() <= 180 and np.abs([ymin, ymax]).max() <= 90
+    if not (placed and xmin < xmax and ymin < ymax):
+        exchanged = ymin < ymax and np.abs([xmin, xmax]).max() <= 90 < np.abs([ymin, ymax]).max()
+        why = (
+            "longitude comes first: exchange the axes"
+            if exchanged
+            else "give west,south,east,north"
+        )
+        raise GridError(
+            Argument("bounds", f"{xmin:g},{ymin:g},{xmax:g},{ymax:g}"),
+            f" is no rectangle of degrees on Earth: {why}",
+        )
+    target = read_crs(utm_zone((xmin + xmax) / 2, (ymin + ymax) / 2) if epsg is None else epsg)
+    transformer = Transformer.from_crs(crs, target, always_xy=True)
+    found = np.array(transformer.transform_bounds(*bounds, densify_pts=21))
+    if not np.isfinite(found).all():
+        raise GridError(
+            Argument("bounds"), f" cannot be projected to {crs_label(target)}: give a smaller area"
+        )
+    west, south = np.floor(found[:2])
+    east, north = np.ceil(found[2:])
+    return (float(west), float(south), float(east), float(north)), target
 
 
 FAR = 20.0

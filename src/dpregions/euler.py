@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from dpregions import extras
 from dpregions.engines.choice import tally_of
 from dpregions.errors import InputError, InputTypeError
 from dpregions.geometry.domain import check_domain
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from dpregions.choices import Oversize
     from dpregions.geometry.domain import Domain
+
+extras.need("curator")
 
 SECRET = "SECRET: exact counts, not differentially private; never publish"
 

@@ -22,16 +22,21 @@ if TYPE_CHECKING:
 
     from dpregions.geometry.domain import Domain
 
+US_FOOT = "US survey foot"
+"""Two millionths longer than the foot of other countries: 4 m where coordinates are 2,000 km."""
+
 METRES = {
     "mm": Fraction(1, 1000),
     "cm": Fraction(1, 100),
     "m": Fraction(1),
     "km": Fraction(1000),
     "ft": Fraction(3048, 10000),
+    "ftUS": Fraction(1200, 3937),
     "yd": Fraction(9144, 10000),
     "mi": Fraction(1609344, 1000),
     "nmi": Fraction(1852),
 }
+_UNITS = {name.lower(): metres for name, metres in METRES.items()}
 _TEXT = re.compile(
     r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?:\s*/\s*(0*[1-9]\d*))?\s*([A-Za-z]+)\s*"
 )
@@ -142,7 +147,7 @@ def positive_length(value: object, *, name: str, crs: CRS | None) -> Fraction:
 
 def _from_text(text: str, *, name: str, crs: CRS | None) -> Fraction:
     match = _TEXT.fullmatch(text)
-    if match is None or match[3].lower() not in METRES:
+    if match is None or match[3].lower() not in _UNITS:
         raise InputError(
             Argument(name, repr(text)),
             f" is not a length: write a number and one of the units {', '.join(METRES)}, for "
@@ -156,12 +161,15 @@ def _from_text(text: str, *, name: str, crs: CRS | None) -> Fraction:
             " as a number in coordinate units, or give a CRS",
         )
     number = Fraction(match[1]) / int(match[2] or 1)
-    return number * METRES[match[3].lower()] / metres_per_unit(crs)
+    return number * _UNITS[match[3].lower()] / metres_per_unit(crs)
 
 
 def metres_per_unit(crs: CRS) -> Fraction:
     """Return how many metres one coordinate unit of a projected CRS is."""
-    return exact(crs.axis_info[0].unit_conversion_factor)
+    axis = crs.axis_info[0]
+    if axis.unit_name == US_FOOT:  # whose length in metres has no decimal form
+        return METRES["ftUS"]
+    return exact(axis.unit_conversion_factor)
 
 
 def shown_length(length: float, grid: Domain) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpregions import extras
 from dpregions.errors import InputError
 from dpregions.geometry.grid import Grid
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dpregions.arrays import Floats, Ints
+
+extras.need("curator")
 
 CENTRE = (9.0, 48.5)
 """Longitude and latitude of the city's centre: a place without a large city of its own."""

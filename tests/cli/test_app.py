@@ -33,6 +33,8 @@ def test_the_demo_tells_the_whole_story(demo):
     for name in ("fixes.parquet", "regions.parquet", "budget.db", "city.parquet"):
         assert (folder / name).stat().st_size
     assert all(Path(picture).read_bytes()[:4] == b"\x89PNG" for picture in told["pictures"])
+    assert told["page"] == str(folder / "map.html")
+    assert (folder / "map.html").read_text().startswith("<!doctype html>")
     assert told["epsilon"] == "1.0"
     assert "ledger entry" in told["statement"] or "Ledger:" in told["statement"]
     (account,) = Ledger(folder / "budget.db").accounts()

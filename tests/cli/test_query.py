@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import math
 import subprocess
 import sys
 
@@ -16,12 +17,13 @@ import pytest
 import shapely
 
 import dpregions as dpr
-from dpregions.cli.options import read_grid
+from dpregions.cli.areas import Asked
 from dpregions.cli.query import ANSWERS
 from dpregions.errors import InputError
 from dpregions.privacy.seeded import StudyNoise
 from dpregions.releases.make import release_with
 from support.command_line import run
+from support.full_disks import file_size_limit
 
 # About the origin of its plane, so that bounds are negative.
 GRID = dpr.Grid(-2000, -2000, 1000, n_rows=4, n_cols=5, crs="EPSG:3857")
@@ -153,7 +155,7 @@ def test_degrees_without_their_crs_are_told_the_remedy(tmp_path):
     release_with(StudyNoise(0), [], grid, **given).save(tmp_path / "city.parquet")
     degrees = ("8.99", "48.49", "9.01", "48.51")
     done = run("query", tmp_path / "city.parquet", *degrees)
-    assert done.stdout.startswith("count 0\n")
+    assert done.stdout.startswith("count unknown\n")
     assert (
         "look like degrees: if they are, longitude first, give --crs 'EPSG:4326'\n" in done.stderr
     )
@@ -166,7 +168,8 @@ def test_people_read_three_lines(city, release):
     done = run("query", city, "-1e3", "-.5e3", 1000, "+1000", "--confidence", 0.5)
     low, high = release.interval(-1000, -500, 1000, 1000, confidence=0.5)
     count = release.count(-1000, -500, 1000, 1000)
-    assert done.stdout == f"count {count}\nlow   {low:.1f}\nhigh  {high:.1f}\n"
+    low, high = math.floor(10 * low) / 10, math.ceil(10 * high) / 10
+    assert done.stdout == f"count {count}\nlow   {low}\nhigh  {high}\n"
 
 
 def test_options_may_stand_before_negative_numbers(city):
@@ -176,10 +179,24 @@ def test_options_may_stand_before_negative_numbers(city):
     assert before.stdout == after.stdout
 
 
-def test_a_query_outside_the_area_is_0_with_a_note(city):
+def test_a_query_outside_the_area_is_unknown_and_null_with_a_note(city, tmp_path):
     done = run("query", city, 1e6, 1e6, 2e6, 2e6)
     assert done.exit_code == 0
-    assert done.stdout.startswith("count 0\n")
+    assert done.stdout == "count unknown\nlow   unknown\nhigh  unknown\n"
+    said = json.loads(run("query", city, 1e6, 1e6, 2e6, 2e6, "--json").stdout)
+    assert (said["count"], said["low"], said["high"], said["outside"]) == (None, None, None, True)
+    rows = "xmin,ymin,xmax,ymax\n1e6,1e6,2e6,2e6\n-1000,-1000,0,0\n"
+    table = run("query", city, "--rectangles", "-", stdin=rows).stdout.splitlines()
+    assert table[1] == "1e6,1e6,2e6,2e6,,,,cells,True,True,False,False"
+    areas = [shapely.box(1e6, 1e6, 2e6, 2e6), shapely.box(-1000, -1000, 0, 0)]
+    for suffix in (".gpkg", ".geojson", ".parquet", ".fgb"):
+        geopandas.GeoSeries(areas, crs=GRID.crs).to_file(tmp_path / "areas.gpkg")
+        out = tmp_path / f"out{suffix}"
+        assert run("query", city, "--polygons", tmp_path / "areas.gpkg", "-o", out).exit_code == 0
+        read = geopandas.read_parquet if suffix == ".parquet" else geopandas.read_file
+        found = read(out).sort_values("outside", ascending=False)
+        assert found["count"].isna().tolist() == [True, False]
+        assert found[["low", "high"]].isna().to_numpy().tolist() == [[True, True], [False, False]]
     assert done.stderr.count("\n") == 1 and "outside the grid's area" in done.stderr
     assert ".py" not in done.stderr
 
@@ -194,7 +211,7 @@ def test_a_query_in_degrees_is_reprojected(city, release):
 def test_a_covert_release_has_counts_and_says_that_it_has_no_more(folder):
     done = run("query", folder / "covert.parquet", -1000, -1000, 1000, 1000, "--json")
     assert done.exit_code == 0
-    assert json.loads(done.stdout).keys() == {"count", "within", "exact"}
+    assert json.loads(done.stdout).keys() == set(ANSWERS) - {"low", "high"}
     assert "covert" in done.stderr
 
 
@@ -258,15 +275,13 @@ def test_rectangles_of_a_file_come_back_with_answers(city, release, tmp_path):
         "ymin",
         "xmax",
         "ymax",
-        "count",
-        "low",
-        "high",
-        "within",
-        "exact",
+        *ANSWERS,
     ]
     assert [row["name"] for row in rows] == ["west", "east"]
     assert int(rows[0]["count"]) == release.count(-2000, -2000, 0, 2000)
-    assert float(rows[1]["high"]) == release.interval(0, -2000, 3000, 2000)[1]
+    low, high = release.interval(0, -2000, 3000, 2000)
+    assert 0 <= float(rows[1]["high"]) - high <= 0.1 and 0 <= low - float(rows[1]["low"]) <= 0.1
+    assert rows[1]["high"] == f"{math.ceil(10 * high) / 10}"
 
 
 def test_rectangles_are_read_from_standard_input(city, release):
@@ -276,8 +291,15 @@ def test_rectangles_are_read_from_standard_input(city, release):
         release.count(-2000, -2000, 0, 2000),
         release.count(0, -2000, 3000, 2000),
     ]
+    assert found[0]["xmin"] == -2000.0 and found[0]["name"] == "west"
+    assert found[1]["high"] == release.interval(0, -2000, 3000, 2000)[1]
     done = run("query", city, "--rectangles", "-", stdin=ROWS)
     assert done.stdout.splitlines()[0].startswith("name,xmin")
+    european = ROWS.replace(",", ";").replace("2000", "2000,0")
+    assert (
+        run("query", city, "--rectangles", "-", "--json", stdin=european).stdout
+        == json.dumps(found) + "\n"
+    )
     assert run("query", city, "--rectangles", "-", stdin="xmin,ymin,xmax,ymax\n").exit_code == 0
 
 
@@ -310,7 +332,7 @@ def test_an_output_is_replaced_only_when_told_to_and_never_an_input(city, tmp_pa
     ("text", "words"),
     [
         ("", "no column xmin, ymin, xmax, ymax"),
-        ("xmin,ymin\n1,2\n", "no column xmax, ymax"),
+        ("xmin,ymin\n1,2\n", "no column xmax, ymax: there are xmin, ymin"),
         ("xmin,ymin,xmax,ymax\n1,2,3,4\n1,2,3,four\n", "ymax in line 3"),
         ("xmin,ymin,xmax,ymax\n1,2,3\n", "ymax in line 2"),
         ("xmin,ymin,xmax,ymax,count\n1,2,3,4,5\n", "column count already"),
@@ -398,6 +420,17 @@ def test_polygon_files_that_are_none_are_refused(city, districts, tmp_path):
         assert done.exit_code == 2 and done.stdout == "", done.stderr
 
 
+@pytest.mark.parametrize("suffix", [".gpkg", ".geojson", ".fgb", ".parquet", ".csv"])
+def test_a_full_disk_is_one_line_that_names_the_output(suffix, city, districts, tmp_path):
+    districts.to_parquet(tmp_path / "a.parquet")
+    out = tmp_path / f"out{suffix}"
+    with file_size_limit(100):
+        done = run("query", city, "--polygons", tmp_path / "a.parquet", "-o", out)
+    assert done.exit_code == 1 and done.stderr.count("\n") == 1
+    assert str(out) in done.stderr and ".part" not in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
+
+
 # Describe
 
 
@@ -421,10 +454,10 @@ def test_describe_gives_a_grid_that_other_commands_take(city, tmp_path):
     assert found["sha256"] == hashlib.sha256(city.read_bytes()).hexdigest()
     for name, text in (("all", done.stdout), ("grid", json.dumps(found["grid"]))):
         (tmp_path / name).write_text(text)
-        assert read_grid(tmp_path / name, None, None, None) == GRID
+        assert Asked(tmp_path / name).read() == GRID
     (tmp_path / "none").write_text('{"format": 1}')
     with pytest.raises(InputError, match="not a grid"):
-        read_grid(tmp_path / "none", None, None, None)
+        Asked(tmp_path / "none").read()
 
 
 def test_a_rectangle_is_answered_without_geopandas(city):

@@ -19,6 +19,7 @@ import shapely
 
 import dpregions as dpr
 from dpregions.cli import options as cli_options
+from dpregions.cli.start import Interrupted
 from dpregions.errors import LedgerUnavailableError
 from dpregions.extraction.fixes import UNIT_ATTRIBUTE
 from dpregions.io.region_files import save_regions
@@ -208,7 +209,7 @@ def test_rows_and_trajectories_have_accounts_of_their_own(folder, regions):
 
 
 def test_the_workload_lays_the_budget_out(folder):
-    done = publish("--workload", "1km, 2kmx4km,3000")
+    done = publish("--workload", "1km, 2kmx4km,3km")
     assert done.exit_code == 0, done.stderr
     said = dpr.load("city.parquet").laid_out_for
     assert said.endswith("(rows x columns of cells), where people are and everywhere")
@@ -256,6 +257,12 @@ def test_a_file_of_districts_lays_the_budget_out(folder):
             {"terms": ("--epsilon", 1, "--max-diameter", "-2km", *AREA)},
             "--max-diameter must be greater than 0",
         ),
+        ({"terms": ("--epsilon", 1, "--max-diameter", 2, *AREA)}, "--max-diameter 2 has no unit"),
+        (
+            {"terms": (*TERMS, "--around", "9,48.5", "--side", 20, "--cell", 1)},
+            "--side 20 has no unit: write 20km or 20m",
+        ),
+        ({"args": ("--workload", "1x2")}, "--workload 1 has no unit"),
         ({"terms": TERMS}, "give the public area by --grid"),
         ({"terms": (*TERMS, "--around", "9,48.5")}, "needs --side and --cell"),
         ({"terms": (*TERMS, "--grid", "missing.json")}, "missing.json: there is no such file"),
@@ -432,7 +439,7 @@ def test_a_file_that_cannot_be_saved_after_the_debit_leaves_it_spent_and_says_so
     assert Ledger("city.ledger").account("taxis").entries[1].state == "released"
 
 
-@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (OSError("gone"), 1)])
+@pytest.mark.parametrize(("error", "code"), [(Interrupted(), 130), (OSError("gone"), 1)])
 def test_what_fails_after_the_debit_says_that_it_stays_spent(folder, monkeypatch, error, code):
     # A command takes methods by name: none can be passed that fails.
     monkeypatch.setattr(mechanism, "choose", mock.Mock(side_effect=error))

@@ -23,6 +23,7 @@ from dpregions.intake.regions import read_outlines
 from dpregions.intake.sources import spark_files
 from dpregions.mechanisms.known import MECHANISMS
 from dpregions.privacy import Budget
+from dpregions.privacy.groups import Groups
 from dpregions.privacy.ledger import Ledger
 from support.command_line import run
 
@@ -243,3 +244,23 @@ def test_no_java_and_an_unknown_master_are_told(setting, master):
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert f"master='{master}' gives no Spark session" in done.stderr
     assert "Java 17 or later must be on the path" in done.stderr
+
+
+@pytest.mark.parametrize(("method", "ids"), [("footprint", "user_id"), ("paper", None)])
+def test_groups_are_counted_on_spark_as_here(session, method, ids):
+    """A user with equal regions in two groups is in the first listed, on both engines."""
+    table = city()
+    ages = np.random.default_rng(1).choice(["young", "old", "unlisted"], N)
+    table = pa.concat_tables([table, table.slice(0, 90)])
+    table = table.append_column("age", pa.array([*ages, *np.roll(ages[:90], 1)]))
+    listed = Groups("age", ("old", "young", "nobody"))
+    prepared = MECHANISMS[method]().prepare(GRID, GRID.bound(2, "shrink"), Budget(1), "add-remove")
+
+    def counted(regions):
+        bound, options = GRID.bound(2, "shrink"), {"user_id": ids, "groups": listed}
+        made = tally_of(regions, GRID, bound, prepared.tally, **options)
+        return [exact(prepared, part) for part in made.parts]
+
+    for found, wanted in zip(counted(session.createDataFrame(table)), counted(table), strict=True):
+        assert np.array_equal(found, wanted)
+    assert counted(table)[0].sum() > 50 and not counted(table)[2].any()

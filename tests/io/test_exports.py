@@ -393,14 +393,14 @@ def test_a_writer_that_fails_half_way_leaves_no_side_files(tmp_path, monkeypatch
     path = tmp_path / "out.gpkg"
     export(published(UTM), path)
     before = path.read_bytes()
-    write = pyogrio.write_dataframe
+    write = pyogrio.write_arrow
 
-    def write_and_fail(frame, part, **options):
-        write(frame, part, **options)
+    def write_and_fail(table, part, **options):
+        write(table, part, **options)
         part.with_name(f"{part.name}-journal").write_text("half")
         raise pyogrio.errors.DataSourceError("disk full")
 
-    monkeypatch.setattr(pyogrio, "write_dataframe", write_and_fail)
+    monkeypatch.setattr(pyogrio, "write_arrow", write_and_fail)
     with pytest.raises(OSError, match="could not be written as GPKG: is the disk full"):
         export(published(UTM, start=7), path)
     assert path.read_bytes() == before

@@ -148,13 +148,16 @@ def test_an_l_shape_sums_its_own_components_and_says_it_is_approximate():
     assert (low, high) == (max(arms - width, 0), max(arms + width, 0))
 
 
-def test_outside_the_area_the_answer_is_zero_with_a_warning():
+def test_outside_the_area_nothing_is_counted_nor_known_and_that_is_warned_of():
     release = paper_study()
     for ask in (release.count, release.estimate):
         with pytest.warns(OutsideAreaWarning):
             assert ask(50, 50, 60, 60) == 0
     with pytest.warns(OutsideAreaWarning):
-        assert release.interval(50, 50, 60, 60) == (0, 0)
+        assert np.isnan(release.interval(50, 50, 60, 60)).all()
+    with pytest.warns(OutsideAreaWarning):
+        low, high = release.interval([50, 0], [50, 0], [60, 1], [60, 1])
+    assert np.isnan([low[0], high[0]]).all() and low[1] <= release.count(0, 0, 1, 1) <= high[1]
 
 
 @pytest.mark.parametrize("name", ["count", "estimate", "interval", "expected_error"])

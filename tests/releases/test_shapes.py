@@ -135,7 +135,7 @@ def test_what_lies_outside_is_ignored_and_wholly_outside_is_warned_of():
             assert RELEASE.count(shape) == 0
     around = shapely.box(900, -400, 1200, -100).difference(shapely.box(999, -301, 1071, -239))
     with pytest.warns(OutsideAreaWarning):
-        assert RELEASE.interval(around) == (0, 0)
+        assert np.isnan(RELEASE.interval(around)).all()
 
 
 def test_frames_and_arrays_of_shapes_come_back_in_their_form():
@@ -188,3 +188,23 @@ def test_answers_say_which_rule_gave_them():
     answers = RELEASE.answers(RELEASE.select(tuple(bounds), within=None, crs=None))
     assert answers["within"].tolist() == ["cells", "shape"]
     assert answers["exact"].tolist() == [True, True]
+
+
+def test_answers_say_what_lies_outside_what_is_cut_and_what_is_enlarged():
+    xmin, ymin, xmax, ymax = RELEASE.grid.bounds
+    side = RELEASE.grid.cell_size
+    bounds = np.array(
+        [
+            (xmin, ymin, xmin + side, ymin + side),
+            (xmax + 1, ymin, xmax + 2, ymax),
+            (xmin - side, ymin, xmin + side, ymin + side),
+            (xmin + side / 4, ymin, xmin + side, ymin + side),
+        ]
+    ).T
+    with pytest.warns(OutsideAreaWarning):
+        answers = RELEASE.answers(RELEASE.select(tuple(bounds), within="cells", crs=None))
+    assert answers["outside"].tolist() == [False, True, False, False]
+    assert answers["cut"].tolist() == [False, False, True, False]
+    assert answers["enlarged"].tolist() == [False, False, False, True]
+    drawn = RELEASE.answers(RELEASE.select(tuple(bounds[:, 2:]), within="shape", crs=None))
+    assert not drawn["enlarged"].any()

@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 
-from dpregions.cli import app as cli
+from dpregions.cli import start as cli
 
 
 def run(*args, stdin=""):

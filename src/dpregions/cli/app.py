@@ -12,9 +12,11 @@ from typing import Annotated
 
 import typer
 
+from dpregions import extras
 from dpregions._version import __version__
 from dpregions.cli.budget import budget
 from dpregions.cli.check import check
+from dpregions.cli.compare import compare
 from dpregions.cli.demo import demo
 from dpregions.cli.describe import describe
 from dpregions.cli.export import export
@@ -23,6 +25,7 @@ from dpregions.cli.plan import plan
 from dpregions.cli.query import query
 from dpregions.cli.regions import regions
 from dpregions.cli.release import release
+from dpregions.cli.serve import serve
 from dpregions.cli.sign_off import sign_off
 from dpregions.cli.study import study
 from dpregions.errors import (
@@ -65,8 +68,10 @@ app.command()(sign_off)
 app.command()(release)
 # Negative coordinates look like options; `query` itself tells the two apart.
 app.command(context_settings={"ignore_unknown_options": True})(query)
+app.command(context_settings={"ignore_unknown_options": True})(compare)
 app.command()(describe)
 app.command()(export)
+app.command()(serve)
 app.command()(plan)
 app.command()(study)
 
@@ -81,6 +86,11 @@ def main() -> None:
     except (InputError, InputTypeError, MissingExtraError) as error:
         typer.echo(printable(f"dpregions: error: {in_options(error)}"), err=True)
         sys.exit(2)
+    except ImportError as error:
+        missing = extras.missing(error)
+        said = _in_short(error) if missing is None else f"{missing}"
+        typer.echo(printable(f"dpregions: error: {said}"), err=True)
+        sys.exit(1 if missing is None else 2)
     except DPRegionsError as error:  # a ledger or a source that fails
         typer.echo(printable(f"dpregions: failed: {in_options(error)}"), err=True)
         sys.exit(1)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpregions.cli.options import AsJson
+from dpregions.cli.options import AsJson, Group
 
 _LONG = ("labels", "x", "y", "sizes", "points", "area")
 """Fields of a partition that are as long as it has cells."""
@@ -20,6 +20,7 @@ _LONG = ("labels", "x", "y", "sizes", "points", "area")
 
 def describe(
     file: Annotated[Path, typer.Argument(help="A release file.")],
+    group: Group = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what a release promises: epsilon, unit, bound, grid, what was measured.
@@ -34,6 +35,7 @@ def describe(
     from dpregions.releases.published import load
 
     release = load(file)
+    release = release if group is None else release.group(group)
     sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
     if as_json:
         found = {**_shortened(release.stated()), "sha256": sha256}

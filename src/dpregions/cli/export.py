@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dpregions.choices import What
-from dpregions.cli.options import AsJson, Overwrite, refuse_output
+from dpregions.cli.options import AsJson, Group, Overwrite, refuse_output
 
 
 def export(
@@ -19,7 +19,7 @@ def export(
     out: Annotated[
         Path,
         typer.Argument(
-            help="The file to write: .gpkg, .parquet, .fgb, .geojson or .tif.", metavar="OUT"
+            help="The file to write: .gpkg, .parquet, .fgb, .geojson, .tif or .html.", metavar="OUT"
         ),
     ],
     what: Annotated[
@@ -42,13 +42,15 @@ def export(
     confidence: Annotated[
         float, typer.Option(help="Of the intervals low to high of faces.")
     ] = 0.95,
+    group: Group = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a release for QGIS and other tools; the suffix of OUT tells the format.
 
     GeoPackage (.gpkg), GeoParquet (.parquet), FlatGeobuf (.fgb), GeoJSON (.geojson, in WGS 84)
-    or, for numbers by cell, Cloud-Optimised GeoTIFF (.tif). Each carries the privacy statement,
+    or, for numbers by cell, Cloud-Optimised GeoTIFF (.tif). Or a map to explore as one HTML file
+    (.html), which any browser opens, also offline. Each carries the privacy statement,
     and faces their count, estimate and interval; a GeoPackage has a style for QGIS.
 
     Example: dpregions export release.parquet release.gpkg
@@ -58,7 +60,10 @@ def export(
     from dpregions.releases.published import load
 
     loaded = load(release)
-    exported = exports.export(loaded, out, what, block=block, confidence=confidence)
+    loaded = loaded if group is None else loaded.group(group)
+    exported = exports.export(
+        loaded, out, what, block=block, confidence=confidence, name=release.stem
+    )
     facts = {
         "output": str(out),
         "what": exported,

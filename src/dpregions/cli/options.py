@@ -6,16 +6,15 @@ errors of the library are about becomes options in `in_options` alone.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -25,36 +24,10 @@ from dpregions.errors import (
     Argument,
     DPRegionsError,
     DPRegionsWarning,
-    GridError,
     InputError,
-    InputTypeError,
     InPython,
 )
-from dpregions.readable_files import refuse_unreadable
 
-if TYPE_CHECKING:
-    import geopandas
-
-    from dpregions.geometry.domain import Domain
-    from dpregions.geometry.grid import Grid
-
-
-GridFile = Annotated[
-    Path | None,
-    typer.Option("--grid", help="The grid as JSON, as Grid.to_json and describe --json write it."),
-]
-PartitionFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--partition", help="Instead of --grid: other cells, as Partition.to_file writes them."
-    ),
-]
-Around = Annotated[
-    str | None,
-    typer.Option("--around", metavar="LON,LAT", help="Instead of --grid: the area's centre."),
-]
-Side = Annotated[str | None, typer.Option("--side", help="Side of the area, for example 20km.")]
-Cell = Annotated[str | None, typer.Option("--cell", help="Side of a cell, for example 1km.")]
 Source = Annotated[
     str,
     typer.Argument(
@@ -89,99 +62,16 @@ Lon = Annotated[
     str | None, typer.Option("--lon", help="For CSV: the column of longitudes, each row a point.")
 ]
 Lat = Annotated[str | None, typer.Option("--lat", help="For CSV: the column of latitudes.")]
+Group = Annotated[
+    str | None,
+    typer.Option("--group", metavar="LABEL", help="Of a release by groups: this group alone."),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output if it is there.")]
 AllowEpsilon = Annotated[
     bool,
     typer.Option("--allow-epsilon", help="Take an epsilon above 20: it promises next to nothing."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Result as JSON.")]
-
-
-def read_grid(grid: Path | None, around: str | None, side: str | None, cell: str | None) -> Grid:
-    """Return the grid that --grid, or --around with --side and --cell, describe."""
-    from dpregions.geometry.grid import Grid
-
-    places = {"--around": around, "--side": side, "--cell": cell}
-    given = [name for name, value in places.items() if value is not None]
-    if (grid is None) == (not given):
-        raise InputError(
-            "give the public area by --grid FILE.json, by --around LON,LAT --side 20km --cell 1km, "
-            "or where a command takes it by --partition FILE"
-        )
-    if grid is not None:
-        refuse_unreadable(grid, named=f"--grid {grid}")
-        try:
-            text = grid.read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            raise InputError(f"--grid {grid}: this is not JSON, as it is not text") from None
-        try:
-            return Grid.from_json(_grid_of_release(text))
-        except (InputError, InputTypeError) as error:  # about fields of the file, not options
-            raise InputError(f"--grid {grid}: {error}") from None
-    missing = [name for name, value in places.items() if value is None]
-    if missing:
-        raise InputError(f"{', '.join(given)} needs {' and '.join(missing)} too")
-    assert around is not None and side is not None and cell is not None
-    lon, lat = read_place(around, "--grid FILE")
-    made = Grid.around(lon, lat, side=read_length(side), cell_size=read_length(cell))
-    say_area(side, [made])
-    return made
-
-
-def read_area(
-    grid: Path | None,
-    partition: Path | None,
-    around: str | None,
-    side: str | None,
-    cell: str | None,
-) -> Domain:
-    """Return the cells that --partition, or what `read_grid` takes, describe."""
-    if partition is None:
-        return read_grid(grid, around, side, cell)
-    if any(value is not None for value in (grid, around, side, cell)):
-        raise InputError("give the public area by --partition, or as a grid, not both")
-    from dpregions.geometry.partition import Partition
-
-    return Partition.from_file(partition)
-
-
-def say_area(side: str, grids: Sequence[Grid]) -> None:
-    """Say which area was made where --side is no whole number of cells."""
-    from dpregions.lengths import shown_area, shown_length
-
-    made = [
-        f"{shown_area(grid)} with cells of {shown_length(grid.cell_size, grid)}"
-        for grid in grids
-        if grid.in_cells(read_length(side)).denominator > 1
-    ]
-    if made:
-        say(f"--side {side} is no whole number of cells: the area is {', '.join(made)}")
-
-
-def area_in_words(area: Domain) -> str:
-    """Return how large an area is and where it lies, for a person to see a mistake in."""
-    from dpregions.crs import degrees_of
-    from dpregions.lengths import shown_area, shown_degrees
-
-    words = f"{shown_area(area)}, {area.cells_in_words}"
-    if area.crs is None:
-        return f"{words}, nowhere on Earth, as it has no CRS"
-    extent = degrees_of(area.bounds, area.crs)
-    return words if extent is None else f"{words}, {shown_degrees(extent)}"
-
-
-def _grid_of_release(text: str) -> str:
-    """Return the grid in what `describe --json` printed; any other text as it is."""
-    try:
-        found = json.loads(text)
-        grid = found["grid"] if "format" in found else found
-        other = grid.get("dpregions") == "partition"
-        text = json.dumps(grid) if "format" in found else text
-    except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
-        return text
-    if other:
-        raise InputError("these are not the cells of a grid: give their file by --partition")
-    return text
 
 
 _OPTIONS = {
@@ -224,34 +114,22 @@ def read_users(user_id: str | None, each_row: bool) -> str | None:
     return None if each_row else user_id or "user_id"
 
 
-def read_place(around: str, polar: str) -> tuple[float, float]:
-    """Return the longitude and latitude of --around; `polar` is the option for another CRS."""
-    from dpregions.crs import utm_zone
+def read_length(text: str, named: str, *, bare: bool = False) -> float | str:
+    """Return a length as it is written; refuse a number without a unit, unless it may be `bare`.
 
+    A plane without a CRS has no metres: there a number is all there is. Elsewhere "20" would be
+    20 m where 20 km were meant.
+    """
     try:
-        lon, lat = (float(part) for part in around.split(","))
-    except ValueError:
-        lon = lat = math.nan
-    if not (abs(lon) <= 180 and abs(lat) <= 90):
-        raise InputError(
-            f"--around {around!r} is no place on Earth: write LON,LAT in degrees, for example "
-            f"116.4,39.9"
-        )
-    try:
-        utm_zone(lon, lat)
-    except GridError:
-        raise InputError(
-            f"--around {around!r} lies beyond UTM: give a projected CRS for the pole by {polar}"
-        ) from None
-    return lon, lat
-
-
-def read_length(text: str) -> float | str:
-    """Return a bare number, in units of the CRS, as one; other text as it is."""
-    try:
-        return float(text)
+        number = float(text)
     except ValueError:
         return text
+    if bare or not math.isfinite(number):
+        return number
+    number_text = text.strip()
+    raise InputError(
+        f"{named} {text} has no unit: write {number_text}km or {number_text}m, whichever is meant"
+    )
 
 
 def read_epsilon(text: str) -> Fraction:
@@ -363,20 +241,3 @@ def progress_bar(what: str, *, time_left: bool = False) -> Iterator[Callable[[fl
     with Progress(*columns, console=console, transient=True, speed_estimate_period=period) as bar:
         task = bar.add_task(what, total=1.0)
         yield lambda done: bar.update(task, completed=done)
-
-
-def read_polygons(path: Path, option: str) -> geopandas.GeoDataFrame:
-    """Return the geometries of a file, whatever its format, or say why an option cannot have it."""
-    import geopandas
-
-    if not os.path.isdir(path):  # some formats are folders
-        refuse_unreadable(path, named=f"{option} {path}")
-    parquet = path.suffix.lower() in (".parquet", ".geoparquet", ".pq")
-    try:
-        frame = geopandas.read_parquet(path) if parquet else geopandas.read_file(path)
-    except Exception as error:  # readers of many formats raise as many kinds
-        first = (str(error).splitlines() or [""])[0]
-        raise InputError(f"{option} {path} cannot be read: {first}") from None
-    if not isinstance(frame, geopandas.GeoDataFrame) or frame.active_geometry_name is None:
-        raise InputError(f"{option} {path} has no geometries")
-    return frame

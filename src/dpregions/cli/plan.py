@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpregions.choices import Neighbours
-from dpregions.cli import options
+from dpregions.cli import areas, options
 from dpregions.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,12 +26,15 @@ def plan(
     ],
     epsilon: Annotated[str, typer.Option(help="Epsilons to compare, for example 0.1,1/3,1.")],
     regions: Annotated[str, typer.Option(help="About how many regions: a public guess.")],
-    side: options.Side = None,
+    side: areas.Side = None,
     cell: Annotated[
         str | None, typer.Option(help="Sides of a cell to compare, for example 500m,1km,2km.")
     ] = None,
-    around: options.Around = None,
-    grid: options.GridFile = None,
+    around: areas.Around = None,
+    grid: areas.GridFile = None,
+    bounds: areas.Bounds = None,
+    bounds_crs: areas.BoundsCrs = None,
+    align: areas.Aligned = None,
     query: Annotated[
         str | None,
         typer.Option(help="Sides of queries, or shares of the area, for example 1km,2km,50%."),
@@ -74,11 +77,13 @@ def plan(
 
     if plot is not None:
         _refuse_plot(plot, overwrite)
-    grids = _grids(grid, around, side, cell)
-    if like is not None and grid is None and around is None:
+    asked = areas.Asked(grid, None, around, side, cell, bounds, bounds_crs, align)
+    grids = _grids(asked)
+    bare = grids[0].crs is None
+    if like is not None and grid is None and not asked.by_place:
         raise InputError("--like needs the place of the area: give --around LON,LAT or --grid FILE")
     public: dict[str, Any] = {
-        "max_diameter": options.read_length(max_diameter),
+        "max_diameter": options.read_length(max_diameter, "--max-diameter", bare=bare),
         "n_regions": regions.replace(",", ""),
         "epsilons": [options.read_epsilon(text) for text in _split(epsilon, "--epsilon")],
         "target": target,
@@ -90,7 +95,8 @@ def plan(
     if query is not None:
         sizes = _split(query, "--query")
         public["queries"] = [
-            text if text.endswith("%") else options.read_length(text) for text in sizes
+            text if text.endswith("%") else options.read_length(text, "--query", bare=bare)
+            for text in sizes
         ]
     with options.notes(), options.progress_bar("rehearsing") as progress:
         made = planner.plan(grids, **public, progress=progress)
@@ -114,23 +120,30 @@ def _refuse_plot(path: Path, overwrite: bool) -> None:
     need_plot(path)
 
 
-def _grids(grid: Path | None, around: str | None, side: str | None, cell: str | None) -> list[Grid]:
+def _grids(asked: areas.Asked) -> list[Grid]:
     """Return the grids that the options describe, one a cell size."""
-    from dpregions.geometry.grid import Grid
     from dpregions.planning import planner
 
-    if grid is not None:
-        return [options.read_grid(grid, around, side, cell)]
-    if side is None or cell is None:
+    if asked.grid is not None:
+        return [asked.read_grid()]
+    if asked.cell is None or (asked.side is None and not asked.by_place):
         raise InputError("give the public area by --side 20km --cell 500m,1km, or by --grid FILE")
-    sizes = [options.read_length(text) for text in _split(cell, "--cell")]
-    length = options.read_length(side)
-    found = planner.square_grids(length, sizes)
-    options.say_area(side, found)
-    if around is None:
-        return found
-    lon, lat = options.read_place(around, "--grid FILE")
-    return [Grid.around(lon, lat, side=length, cell_size=size) for size in sizes]
+    cells = _split(asked.cell, "--cell")
+    if asked.by_place:
+        found = [asked._replace(cell=cell).read_grid() for cell in cells]
+    else:
+        if asked.align is not None or asked.bounds_crs is not None:
+            raise InputError("--align and --bounds-crs need the place: give --around or --bounds")
+        sizes = [options.read_length(cell, "--cell") for cell in cells]
+        side = areas.read_sides(str(asked.side))
+        if isinstance(side, tuple):
+            raise InputError(
+                f"--side {asked.side}: an area that is not square needs its place, --around LON,LAT"
+            )
+        found = planner.square_grids(side, sizes)
+    if asked.side is not None:
+        areas.say_area(asked.side, found)
+    return found
 
 
 def _split(text: str, name: str) -> list[str]:

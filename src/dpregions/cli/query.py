@@ -8,34 +8,42 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
+import math
 import re
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
 from dpregions.atomic_files import replacing
-from dpregions.choices import Within
-from dpregions.cli.options import AsJson, Overwrite, notes, read_polygons, refuse_output, say
-from dpregions.errors import InputError, QueryError, QueryNumber
+from dpregions.choices import Detail, Within
+from dpregions.cli.options import AsJson, Group, Overwrite, notes, refuse_output, say
+from dpregions.crs import one_crs, read_crs
+from dpregions.errors import DPRegionsError, InputError, QueryError, QueryNumber, printable
 from dpregions.readable_files import refuse_unreadable
 
 if TYPE_CHECKING:
-    import geopandas
     import numpy as np
     from numpy.typing import NDArray
 
     from dpregions.geometry.domain import Domain
+    from dpregions.geometry.layers import Layer
     from dpregions.releases.published import Release
 
 BOUNDS = ("xmin", "ymin", "xmax", "ymax")
-ANSWERS = ("count", "low", "high", "within", "exact")
+ANSWERS = ("count", "low", "high", "within", "exact", "outside", "cut", "enlarged")
+_UNKNOWN = ("count", "low", "high")
+"""What is null where a query lies wholly outside the area."""
 TABLES = (".csv",)
-MAPS = (".parquet", ".geojson", ".gpkg", ".fgb")
+_DRIVERS = {".gpkg": "GPKG", ".fgb": "FlatGeobuf"}
+MAPS = (".parquet", ".geojson", *_DRIVERS)
 _LONGEST_FIELD = 1 << 30
 """Outlines as text are longer than Python's limit of 131,072 characters."""
 
@@ -67,7 +75,19 @@ def query(
     crs: Annotated[
         str | None, typer.Option(help="CRS of the query, EPSG:4326 for instance; else the grid's.")
     ] = None,
+    snap: Annotated[
+        bool,
+        typer.Option("--snap", help="Ask about the smallest rectangle of whole cells around it."),
+    ] = False,
     confidence: Annotated[float, typer.Option(help="Of the interval low to high.")] = 0.95,
+    group: Group = None,
+    detail: Annotated[
+        Detail,
+        typer.Option(
+            help="Of intervals: judge what was not measured (likely), or leave it open, for "
+            "rectangles alone (worst)."
+        ),
+    ] = "likely",
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -77,8 +97,11 @@ def query(
     cuts through cells is answered as drawn, or with --within cells about the
     whole cells it touches; what reaches beyond the area, about the part inside.
     Rectangles and polygons of a file come back as the same rows with count,
-    low, high, within (which rule answered), and exact: if not, its cells form
-    no rectangle and a region may count twice.
+    low, high, within (which rule answered), exact (if not, its cells form no
+    rectangle and a region may count twice), outside (wholly beyond the area:
+    count, low and high are empty), cut (about the part inside the area) and
+    enlarged (about whole cells that reach beyond the query). In CSV, low and
+    high are rounded outwards to a tenth.
 
     Example: dpregions query city.parquet 500000 5370000 505000 5375000
 
@@ -86,7 +109,6 @@ def query(
     """
     from dpregions.releases.published import load
 
-    _refuse_options(bounds or [])
     ways = [bool(bounds), rectangles is not None, polygons is not None]
     if sum(ways) != 1:
         raise InputError(
@@ -99,36 +121,96 @@ def query(
         inputs = [Path(given) for given in (file, rectangles, polygons) if given]
         refuse_output(output, inputs, overwrite=overwrite)
     release = load(file)
+    release = release if group is None else release.group(group)
     _say_what_it_is(release)
     if bounds:
-        found = _answers(release, (*_rectangle(bounds),), within, crs, confidence)
+        rectangle = (*rectangle_of(bounds),)
+        found = _answers(release, rectangle, within, crs, confidence, detail, snap)
         _print_one(found, confidence, as_json)
     elif rectangles is not None:
         rows = _read_rectangles(rectangles)
         columns = tuple([_number(row, name, i) for i, row in rows] for name in BOUNDS)
         with _in_lines([line for line, _ in rows]):
-            found = _answers(release, columns, within, crs, confidence)
+            found = _answers(release, columns, within, crs, confidence, detail, snap)
         _write_rows([row for _, row in rows], found, output, as_json)
     elif polygons is not None:
-        frame = _read_polygons(polygons, release, crs)
-        found = _answers(release, (frame,), within, crs, confidence)
-        _write_frame(frame.assign(**found), output, as_json)
+        areas = _read_polygons(polygons, release, crs)
+        found = _answers(release, (areas.shapes,), within, areas.crs, confidence, detail, snap)
+        _write_areas(areas, found, output, as_json)
 
 
 def _answers(
     release: Release,
     query: tuple[Any, ...],
     within: Within | None,
-    crs: str | None,
+    crs: Any,
     confidence: float,
+    detail: Detail,
+    snap: bool,
 ) -> Any:
     """Return lists of the answers, by their names; what there is to warn of goes to stderr."""
     with notes():
-        selection: Any = release.select(query, within=within, crs=crs)
-        found = release.answers(selection, confidence)
+        try:
+            if snap:
+                query, crs = _snapped(release, query, crs), None
+            selection: Any = release.select(query, within=within, crs=crs)
+        except QueryError:
+            _say_exchanged(release, query, crs)
+            raise
+        if selection.outside.all():
+            _say_exchanged(release, query, crs)
+        found = release.answers(selection, confidence, detail)
         _say_cut(selection.cut(release.grid))
         _say_enlarged(release.grid, selection)
-        return {k: v.tolist() for k, v in found.items()}
+        outside = found["outside"].tolist()
+        listed = {k: v.tolist() for k, v in found.items()}
+    for name in set(_UNKNOWN) & set(listed):
+        values = zip(listed[name], outside, strict=True)
+        listed[name] = [None if beyond else value for value, beyond in values]
+    return listed
+
+
+def _outwards(found: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Return answers with intervals rounded to a tenth, so that they hold what they held."""
+    ways = {"low": math.floor, "high": math.ceil}
+    return {
+        name: [None if v is None else ways[name](10 * v) / 10 for v in values]
+        if name in ways
+        else values
+        for name, values in found.items()
+    }
+
+
+def _snapped(release: Release, query: tuple[Any, ...], crs: str | None) -> tuple[Any, ...]:
+    """Return the rectangles of whole cells around queries; say which, of one."""
+    from dpregions.geometry.grid import Grid
+
+    grid = Grid.needed(release.grid, "--snap")
+    found = grid.enclosing(*query, crs=crs)
+    if isinstance(found[0], float):
+        say(f"about the cells around it, {' '.join(f'{bound:.10g}' for bound in found)}")
+    return found
+
+
+def _say_exchanged(release: Release, query: tuple[Any, ...], crs: str | None) -> None:
+    """Say when queries that lie nowhere in the area would lie in it with axes exchanged."""
+    if len(query) == 4:
+        xmin, ymin, xmax, ymax = query
+        turned: tuple[Any, ...] = (ymin, xmin, ymax, xmax)
+    else:
+        import shapely
+
+        (shapes,) = query
+        turned = (shapely.transform(shapes, lambda xy: xy[:, ::-1]),)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            inside = ~release.select(turned, within="cells", crs=crs).outside
+        except DPRegionsError:  # no place at all
+            return
+    if inside.any():
+        which = "it lies" if inside.size == 1 else f"{int(inside.sum())} of {inside.size} lie"
+        say(f"with axes exchanged {which} inside: x is longitude or easting, y the other")
 
 
 def _say_cut(cut: NDArray[np.bool_]) -> None:
@@ -184,7 +266,9 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _rectangle(bounds: list[str]) -> list[float]:
+def rectangle_of(bounds: list[str]) -> list[float]:
+    """Return the four numbers of a rectangle; refuse options, which a negative one looks like."""
+    _refuse_options(bounds)
     if len(bounds) != 4:
         raise InputError(f"a rectangle is XMIN YMIN XMAX YMAX, four numbers; got {len(bounds)}")
     for name, text in zip(BOUNDS, bounds, strict=True):
@@ -207,7 +291,9 @@ def _read_rectangles(source: str) -> list[tuple[int, dict[str, Any]]]:
 
 def _csv_rows(file: TextIO, name: str) -> list[tuple[int, dict[str, Any]]]:
     csv.field_size_limit(_LONGEST_FIELD)
-    reader = csv.DictReader(file)
+    first = file.readline()
+    sign = ";" if first.count(";") > first.count(",") else ","
+    reader = csv.DictReader(itertools.chain([first], file) if first else file, delimiter=sign)
     try:
         rows = [(reader.line_num, row) for row in reader]
     except csv.Error as error:
@@ -217,11 +303,16 @@ def _csv_rows(file: TextIO, name: str) -> list[tuple[int, dict[str, Any]]]:
     if twice := sorted({column for column in columns if columns.count(column) > 1}):
         raise InputError(f"--rectangles {name} has a column {', '.join(twice)} twice: rename one")
     if missing := [column for column in BOUNDS if column not in columns]:
-        raise InputError(f"--rectangles {name} has no column {', '.join(missing)}")
+        raise InputError(
+            f"--rectangles {name} has no column {', '.join(missing)}: there are "
+            f"{printable(', '.join(columns)) or 'none'}"
+        )
     _refuse_taken(columns, name)
     for line, row in rows:
         if None in row:
             raise InputError(f"--rectangles {name}: line {line} has more fields than the header")
+        if sign == ";":  # spreadsheets that write semicolons write decimal commas
+            row.update({b: row[b].replace(",", ".") for b in BOUNDS if row[b] is not None})
     return rows
 
 
@@ -232,12 +323,16 @@ def _number(row: dict[str, Any], name: str, line: int) -> float:
     return float(text)
 
 
-def _read_polygons(path: Path, release: Release, crs: str | None) -> geopandas.GeoDataFrame:
-    frame = read_polygons(path, "--polygons")
-    if frame.crs is None and crs is None and release.grid.crs is not None:
+def _read_polygons(path: Path, release: Release, crs: str | None) -> Layer:
+    """Return the polygons of a file, and the CRS that it names or that was stated."""
+    from dpregions.io.area_files import read_areas
+
+    areas = read_areas(path, "--polygons")
+    if areas.crs is None and crs is None and release.grid.crs is not None:
         raise InputError(f"--polygons {path} names no CRS: say which by --crs, e.g. EPSG:4326")
-    _refuse_taken(frame.columns, str(path))
-    return frame
+    _refuse_taken(areas.columns, str(path))
+    stated = None if crs is None else read_crs(crs)
+    return replace(areas, crs=one_crs(areas.crs, stated, "the queries"))
 
 
 def _refuse_taken(columns: Iterable[str], name: str) -> None:
@@ -253,15 +348,16 @@ def _refuse_suffix(output: Path, known: tuple[str, ...]) -> None:
 
 
 def _print_one(found: dict[str, list[Any]], confidence: float, as_json: bool) -> None:
+    """Print one answer; what is outside the area is unknown, not 0."""
     answer = {name: values[0] for name, values in found.items()}
     if as_json:
         level = {"confidence": confidence} if "low" in answer else {}
         typer.echo(json.dumps({**answer, **level}))
         return
-    typer.echo(f"count {answer['count']}")
-    if "low" in answer:
-        typer.echo(f"low   {answer['low']:.1f}")
-        typer.echo(f"high  {answer['high']:.1f}")
+    shown = {name: values[0] for name, values in _outwards(found).items()}
+    for name in _UNKNOWN:
+        if name in shown:
+            typer.echo(f"{name:5} {'unknown' if shown[name] is None else shown[name]}")
 
 
 def _write_rows(
@@ -269,12 +365,15 @@ def _write_rows(
 ) -> None:
     """Write rows of a CSV file with the answers beside them."""
     given = list(rows[0]) if rows else list(BOUNDS)
+    in_json = as_json and output is None
+    shown = found if in_json else _outwards(found)
     answers = [
-        dict(zip(found, values, strict=True)) for values in zip(*found.values(), strict=True)
+        dict(zip(shown, values, strict=True)) for values in zip(*shown.values(), strict=True)
     ]
     whole = [{**row, **answer} for row, answer in zip(rows, answers, strict=True)]
-    if as_json and output is None:
-        typer.echo(json.dumps(whole))
+    if in_json:
+        numbers = [{name: float(row[name]) for name in BOUNDS} for row in rows]
+        typer.echo(json.dumps([row | own for row, own in zip(whole, numbers, strict=True)]))
         return
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, [*given, *found], lineterminator="\n")
@@ -283,22 +382,31 @@ def _write_rows(
     _deliver(text.getvalue(), output, as_json)
 
 
-def _write_frame(frame: geopandas.GeoDataFrame, output: Path | None, as_json: bool) -> None:
-    """Write the frame of the polygons with the answers beside them."""
+def _write_areas(
+    areas: Layer, found: dict[str, list[Any]], output: Path | None, as_json: bool
+) -> None:
+    """Write the polygons with the answers beside them."""
+    from dpregions.io import layer_files
+
     suffix = "" if output is None else output.suffix.lower()
     if output is None or suffix in TABLES:
-        table = frame.drop(columns=frame.active_geometry_name)
         if as_json and output is None:
-            typer.echo(table.to_json(orient="records", date_format="iso"))
+            typer.echo(layer_files.table_json(areas.with_columns(**found)))
             return
-        _deliver(table.to_csv(index=False), output, as_json)
+        told = layer_files.table_csv(areas.with_columns(**_outwards(found)))
+        _deliver(told.decode(), output, as_json)
         return
+    answered = areas.with_columns(**found)
+    name = re.sub(r"\W+", "_", output.stem)
+    content = io.BytesIO()  # where GDAL hides that a disk was full, Python says it
+    if suffix == ".parquet":
+        content.write(layer_files.geoparquet(answered))
+    elif suffix == ".geojson":
+        content.write(layer_files.geojson_as_given(answered, name))
+    else:
+        layer_files.write_by_gdal(answered, content, name, _DRIVERS[suffix])
     with replacing(output) as part:
-        if suffix == ".parquet":
-            frame.to_parquet(part, index=False)
-        else:
-            part.unlink()  # GDAL makes the file itself
-            frame.to_file(part, layer=re.sub(r"\W+", "_", output.stem))
+        part.write_bytes(content.getbuffer())
     _report(output, as_json)
 
 

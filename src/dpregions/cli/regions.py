@@ -14,7 +14,8 @@ from typing import Annotated, Any
 import typer
 
 from dpregions.choices import FixUnit, TraceFormat
-from dpregions.cli.options import Overwrite, progress_bar, read_length, read_place, refuse_output
+from dpregions.cli.areas import read_place
+from dpregions.cli.options import Overwrite, progress_bar, read_length, refuse_output, say
 from dpregions.errors import InputError
 
 GEOPARQUET = (".parquet", ".pq", ".geoparquet")
@@ -48,7 +49,7 @@ def regions(
     lat: Annotated[str, typer.Option(help="Column of latitudes, in tables.")] = "lat",
     time: Annotated[str, typer.Option(help="Column of times, in tables.")] = "t",
     report: Annotated[
-        bool, typer.Option("--report", help="Show exact figures of skipped lines: not private.")
+        bool, typer.Option("--report", help="Show exact figures of fixes and regions: not private.")
     ] = False,
     overwrite: Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="Result as JSON.")] = False,
@@ -63,11 +64,14 @@ def regions(
     --max-diameter 2km --around 116.4,39.9
     """
     from dpregions.crs import crs_label, read_crs
+    from dpregions.curator import WatchedFixes
     from dpregions.extraction.fixes import regions_from_batches
     from dpregions.intake.sources.traces import read_fixes
     from dpregions.io.region_files import save_regions
 
+    _say_exchanged(lon, lat)
     target = read_crs(_one_crs(crs, around))
+    length = read_length(max_diameter, "--max-diameter")
     refuse_output(output, fixes, overwrite=overwrite)
     if output.suffix.lower() not in GEOPARQUET:
         raise InputError(
@@ -83,23 +87,28 @@ def regions(
             time=time,
             progress=progress,
         )
+        watched = WatchedFixes(reader, target, k)
         found = regions_from_batches(
-            reader,
+            watched if report else reader,
             k=k,
-            max_diameter=read_length(max_diameter),
+            max_diameter=length,
             crs=target,
             unit=unit,
             gap=gap,
         )
     save_regions(found, output, fresh=not overwrite)
-    facts = {
+    facts: dict[str, Any] = {
         "output": str(output),
         "unit": unit,
         "k": k,
         "max_diameter": max_diameter,
         "crs": crs_label(target),
     }
-    _print_result(facts, reader.report if report else None, as_json)
+    told = ""
+    if report:
+        facts["report"] = reader.report.as_dict() | watched.figures(found)
+        told = f"{reader.report}\n{watched.in_words(found)}"
+    typer.echo(json.dumps(facts) if as_json else _in_words(facts, told))
 
 
 def _one_crs(crs: str | None, around: str | None) -> Any:
@@ -114,16 +123,15 @@ def _one_crs(crs: str | None, around: str | None) -> Any:
     return utm_zone(*read_place(around, "--crs"))
 
 
-def _print_result(facts: dict[str, Any], report: Any, as_json: bool) -> None:
-    if as_json:
-        if report is not None:
-            facts = {**facts, "report": report.as_dict()}
-        typer.echo(json.dumps(facts))
-        return
-    bare = isinstance(read_length(facts["max_diameter"]), float)
-    typer.echo(
-        f"Wrote {facts['output']}: one region a {facts['unit']}, at most {facts['max_diameter']}"
-        f"{' units' if bare else ''} across, in {facts['crs']}. Keep it as secret as the fixes."
-    )
-    if report is not None:
-        typer.echo(str(report))
+def _in_words(facts: dict[str, Any], report: str) -> str:
+    """Return what was written, and the curator's report below it."""
+    return (
+        f"Wrote {facts['output']}: one region a {facts['unit']}, at most {facts['max_diameter']} "
+        f"across, in {facts['crs']}. Keep it as secret as the fixes.\n{report}"
+    ).rstrip()
+
+
+def _say_exchanged(lon: str, lat: str) -> None:
+    """Say where the names of columns look exchanged: names are public, what is in them is not."""
+    if lon.lower().startswith("lat") and lat.lower().startswith(("lon", "lng")):
+        say(f"--lon {lon} and --lat {lat} look exchanged: longitude is east to west")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpregions.choices import Engine, Favour, Method, Neighbours, Oversize
-from dpregions.cli import options
+from dpregions.cli import areas, options
 from dpregions.errors import InputError, LedgerError, LedgerUnavailableError
 
 if TYPE_CHECKING:
@@ -44,11 +44,14 @@ def release(
         str,
         typer.Option(help="Largest diameter of a region: 2km, or a number in units of the CRS."),
     ],
-    grid: options.GridFile = None,
-    partition: options.PartitionFile = None,
-    around: options.Around = None,
-    side: options.Side = None,
-    cell: options.Cell = None,
+    grid: areas.GridFile = None,
+    partition: areas.PartitionFile = None,
+    around: areas.Around = None,
+    side: areas.Side = None,
+    cell: areas.Cell = None,
+    bounds: areas.Bounds = None,
+    bounds_crs: areas.BoundsCrs = None,
+    align: areas.Aligned = None,
     ledger: Annotated[
         Path | None, typer.Option(help="The budget ledger that pays, see 'dpregions budget'.")
     ] = None,
@@ -78,6 +81,18 @@ def release(
     favour: Annotated[
         Favour | None,
         typer.Option(help="Lay the budget out for where people are as well, or all places alike."),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Release each of --groups, values of this column."),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,C",
+            help="With --by: the groups, a public list. Each is released; other values count "
+            "nowhere.",
+        ),
     ] = None,
     covert: Annotated[
         bool, typer.Option("--covert", help="Whole counts only: no estimates, no intervals.")
@@ -114,16 +129,19 @@ def release(
     """
     from dpregions.privacy.ledger import Ledger
 
-    area = options.read_area(grid, partition, around, side, cell)
+    place = areas.Asked(grid, partition, around, side, cell, bounds, bounds_crs, align)
+    area = place.read()
     terms: dict[str, Any] = {
         "epsilon": options.read_epsilon(epsilon),
-        "max_diameter": options.read_length(max_diameter),
+        "max_diameter": options.read_length(max_diameter, "--max-diameter", bare=area.crs is None),
         "method": method,
         "neighbours": neighbours,
         "oversize": oversize,
         "workload": None if workload is None else _read_workload(workload, area),
         "favour": favour,
         "covert": covert,
+        "by": by,
+        "groups": None if groups is None else [label.strip() for label in groups.split(",")],
         "sign_off": sign_off,
         "allow_epsilon": allow_epsilon,
     }
@@ -136,6 +154,7 @@ def release(
         "geometry": geometry,
         "lon": lon,
         "lat": lat,
+        "by": by,
     }
     inputs = [
         path for path in (Path(source), grid, partition, ledger, sign_off) if path is not None
@@ -153,14 +172,14 @@ def release(
     if dry_run:
         _print_cost(stated, as_json)
         return
-    typer.echo(f"dpregions: area: {options.area_in_words(area)}", err=True)
+    typer.echo(f"dpregions: area: {areas.area_in_words(area)}", err=True)
     asked["master"] = master
     try:
         with options.notes():
             made, path, checksum = _publish(
                 source, asked, area, terms, partial(_save, output, overwrite), ledger, dataset
             )
-    except BaseException as error:
+    except Exception as error:
         for note in getattr(error, "__notes__", ()):
             typer.echo(f"dpregions: {note}", err=True)
         raise
@@ -208,18 +227,18 @@ def _publish(
 
 def _print_cost(terms: Terms, as_json: bool) -> None:
     """Print what a release takes at most, from public values; rows are not known beforehand."""
-    prepared: Any = terms.prepared
-    cost = prepared.cost()
+    cost = terms.most()
     seconds = START_SECONDS + cost.draws * DRAW_SECONDS
     memory = START_BYTES + cost.memory
-    each = MARKS_BYTES if hasattr(prepared.tally(), "add_marks") else OUTLINE_BYTES
+    has_marks = hasattr(terms.prepared.tally(), "add_marks")
+    each = MARKS_BYTES if has_marks else OUTLINE_BYTES
     if as_json:
         facts = {**cost._asdict(), "memory": memory, "bytes_per_user": each}
         facts |= {"seconds": seconds, "seconds_per_million": MILLION_SECONDS}
-        typer.echo(json.dumps(facts | {"area": options.area_in_words(terms.grid)}))
+        typer.echo(json.dumps(facts | {"area": areas.area_in_words(terms.grid)}))
         return
     typer.echo(
-        f"Area: {options.area_in_words(terms.grid)}.\n"
+        f"Area: {areas.area_in_words(terms.grid)}.\n"
         f"This release takes at most about\n"
         f"  {cost.draws:,} draws of noise\n"
         f"  {memory / 1e6:,.0f} MB of memory, and {each} bytes for each user while counting\n"
@@ -271,13 +290,17 @@ def _tell_saved(ledger: Ledger, entry: str, path: Path, checksum: str) -> None:
 def _read_workload(text: str, area: Domain) -> Any:
     """Return the sizes of --workload: sides, or pairs of a width and a height; or its districts."""
     if Path(text).suffix.lower() in _FILES or Path(text).is_file():
-        frame = options.read_polygons(Path(text), "--workload")
+        from dpregions.io.area_files import read_areas
+
+        frame = read_areas(Path(text), "--workload").frame()
         if frame.crs is None and area.crs is not None:
             raise InputError(f"--workload {text} names no CRS: save it with one")
         return frame
     sizes: list[Any] = []
     for size in text.split(","):
-        sides = [options.read_length(side.strip()) for side in size.split("x")]
+        bare = area.crs is None
+        parts = map(str.strip, size.split("x"))
+        sides = [options.read_length(part, "--workload", bare=bare) for part in parts]
         if len(sides) > 2 or "" in sides:
             raise InputError(
                 f"--workload {text} is no list of sizes: write sides, or widths and heights, for "
@@ -305,13 +328,14 @@ def _print_result(made: Release, output: Path, checksum: str, as_json: bool) -> 
             "neighbours": made.neighbours,
             "max_diameter": made.max_diameter,
             "covert": made.covert,
+            "groups": [] if made.groups is None else list(made.groups.labels),
             "ledger_entry": made.ledger_entry,
             "sha256": None if made.ledger_entry is None else checksum,
             "statement": made.describe(),
         }
         typer.echo(json.dumps(facts))
         return
-    wanted = ("Privacy:", "Enforced:", "Ledger:")
+    wanted = ("Privacy:", "Enforced:", "Groups:", "Ledger:")
     lines = [line for line in made.describe().splitlines() if line.startswith(wanted)]
     typer.echo("\n".join([f"Wrote {output}, which may be published.", *lines]))
     file, area = shlex.quote(str(output)), " ".join(map(repr, made.grid.bounds))

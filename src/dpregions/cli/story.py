@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpregions.atomic_files import SECRET, replacing
-from dpregions.errors import InputError
+from dpregions.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 N_USERS = 2000
 PLACE = ("--around", "9.0,48.5", "--side", "20km", "--cell", "1km")
 BOUND = ("--max-diameter", "2km")
-MADE = ("fixes.parquet", "regions.parquet", "budget.db", "city.parquet", "plan.png", "map.png")
+MADE = (
+    *("fixes.parquet", "regions.parquet", "budget.db", "city.parquet", "plan.png", "map.png"),
+    "map.html",
+)
 """The demo's own files: a later run makes them anew."""
 MARKER = ".dpregions-demo"
 """Says that they are the demo's, and not somebody's ledger or release of the same name."""
@@ -55,6 +58,8 @@ class Demo(NamedTuple):
     answers: list[Answer]
     release: Release
     pictures: list[Path]
+    page: Path
+    """The map to explore."""
 
 
 def run(
@@ -66,8 +71,6 @@ def run(
     from dpregions import synthetic
     from dpregions.euler import EulerHistogram
     from dpregions.geometry.grid import Grid
-    from dpregions.plots.demo_story import draw_story
-    from dpregions.plots.double_counting import draw_double_counting
     from dpregions.releases.published import load
 
     def do(sentence: str, *command: str | Path) -> None:
@@ -75,8 +78,9 @@ def run(
         tell(sentence, shlex.join(["dpregions", *words]))
         command_line(words)
 
+    pictures = _can_draw(tell)
     _claim(out)
-    fixes, secret, ledger, city, plan, map_ = (out / name for name in MADE)
+    fixes, secret, ledger, city, plan, map_, page = (out / name for name in MADE)
     tell(f"A made-up city: a week of GPS fixes of {N_USERS:,} users in {fixes}.", None)
     with replacing(fixes, mode=SECRET) as part:
         synthetic.fixes(N_USERS).to_parquet(part)
@@ -87,7 +91,8 @@ def run(
     do(
         "How far would answers err? From public parameters alone; the data are not opened.",
         *("plan", "--side", "20km", "--cell", "1km,2km", *BOUND, "--epsilon", "0.25,0.5,1"),
-        *("--regions", str(N_USERS), "--query", "2km,5km", "--target", "10%", "--plot", plan),
+        *("--regions", str(N_USERS), "--query", "2km,5km", "--target", "10%"),
+        *(("--plot", plan) if pictures else ()),
     )
     do(
         "A budget for this data set. Every release is debited before its noise is drawn.",
@@ -104,6 +109,7 @@ def run(
     grid = Grid.needed(published.grid, "the demo")
     bounds = map(repr, grid.cell_bounds(*QUERIES["2 x 2 km in the centre"]))
     do("A question to the file. Any number of them cost nothing more.", "query", city, *bounds)
+    do("The release as a map to explore: one file for any browser, offline.", "export", city, page)
     from dpregions.io.region_files import load_regions
 
     regions = load_regions(secret)
@@ -112,10 +118,25 @@ def run(
         _answer(name, cells, grid.cell_bounds(*cells), published, exact)
         for name, cells in QUERIES.items()
     ]
-    draw_story(regions, published, answers, map_)
+    if not pictures:
+        return Demo(answers, published, [], page)
+    from dpregions.plots.demo_story import draw_story
+
     twice = out / "double_counting.png"
-    draw_double_counting(regions, exact, grid.cell_bounds(8, 11, 8, 12), twice)
-    return Demo(answers, published, [map_, twice, plan])
+    draw_story(regions, published, exact, answers, map_, twice)
+    return Demo(answers, published, [map_, twice, plan], page)
+
+
+def _can_draw(tell: Callable[[str, str | None], None]) -> bool:
+    """Say at once where there will be no pictures; the story goes on without them."""
+    from dpregions.plots import need_plot
+
+    try:
+        need_plot()
+    except MissingExtraError as missing:
+        tell(f"There will be no pictures: {missing}", None)
+        return False
+    return True
 
 
 def _claim(out: Path) -> None:

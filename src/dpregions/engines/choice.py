@@ -10,12 +10,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpregions.engines import local
+from dpregions.engines.groups import grouped_tally
 from dpregions.intake.regions import read_outlines
 
 if TYPE_CHECKING:
     from dpregions.geometry.domain import Domain
     from dpregions.geometry.outlines import Bound
     from dpregions.mechanisms.base import Tally
+    from dpregions.privacy.groups import Groups
 
 T = TypeVar("T", bound="Tally")
 
@@ -28,19 +30,26 @@ def tally_of(
     *,
     user_id: Any = None,
     crs: Any = None,
+    groups: Groups | None = None,
 ) -> T:
     """Return the tally of all regions, one for each user; secret.
 
     Parameters
     ----------
-    regions, grid, bound, user_id, crs
+    regions, grid, bound, user_id, crs, groups
         As `intake.regions.read_outlines` takes them; or a Spark DataFrame.
     tally : callable
-        Makes an empty tally.
+        Makes an empty tally. With groups there is one for each: ``engines.groups.GroupedTally``.
     """
-    reading: Any = read_outlines(regions, grid, bound, user_id=user_id, crs=crs)
+    if groups is not None:
+        tally = _of_groups(tally, groups)
+    reading: Any = read_outlines(regions, grid, bound, user_id=user_id, crs=crs, groups=groups)
     if reading.frame is None:
         return local.count(reading, tally)
     from dpregions.engines import spark
 
     return spark.count(reading, tally)
+
+
+def _of_groups(tally: Callable[[], Any], groups: Groups) -> Callable[[], Any]:
+    return lambda: grouped_tally(tally, len(groups.labels))

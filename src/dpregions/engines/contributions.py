@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dpregions.arrays import Ints
-    from dpregions.geometry.outlines import Outlines
     from dpregions.intake.regions import Batch
 
 
@@ -56,12 +55,3 @@ def _of_rows(batch: Batch, marks: Any) -> tuple[Ints, Contributions]:
     user = np.ascontiguousarray(users.words[rows])
     key, found = outlines.keys()[rows], marks(outlines)[rows]
     return rows, Contributions(user, key, np.ascontiguousarray(found))
-
-
-def chosen(outlines: Outlines, rows: Ints) -> Outlines:
-    """Return the outlines of some rows, given in order."""
-    sizes = np.diff(outlines.offsets)
-    kept = np.zeros(len(sizes), np.bool_)
-    kept[rows] = True
-    offsets = np.concatenate([[0], np.cumsum(sizes[rows])])
-    return type(outlines)(outlines.xy[np.repeat(kept, sizes)], offsets)

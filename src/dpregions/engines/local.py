@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from dpregions.engines.contributions import chosen, contributions, numbered
+from dpregions.engines.contributions import contributions, numbered
 from dpregions.engines.user_table import Share, UserTable
 from dpregions.errors import InputError
 from dpregions.memory import gibibytes, memory_bytes, n_workers
@@ -195,7 +195,7 @@ class _Outlines(_Held):
         table = self._table_for(found.user.shape[1], 1)
         with self._lock:  # between the two, nobody may look for what is lost
             won = rows[table.put(found)]
-            self._keep(number, won, chosen(batch.outlines, won))
+            self._keep(number, won, batch.outlines.taken(won))
 
     def _keep(self, number: int, rows: Ints, outlines: Outlines) -> None:
         """Keep the outlines of a batch that stand for a user; `rows` are their numbers in it."""
@@ -225,4 +225,4 @@ class _Outlines(_Held):
             low, high = np.searchsorted(marks, [number << 32, (number + 1) << 32])
             left = marks[low:high] - (number << 32)
             if len(left):
-                yield number, left, chosen(some, np.searchsorted(rows, left))
+                yield number, left, some.taken(np.searchsorted(rows, left))

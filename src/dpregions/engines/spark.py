@@ -43,7 +43,7 @@ def count(reading: Elsewhere, tally: Callable[[], T]) -> T:
         )
     frame, job = reading.frame, Job(replace(reading, frame=None), whole)
     workers = Workers(frame.sparkSession)
-    rows = frame.select(*[frame[f"`{name}`"] for name in (*reading.ids, reading.geometry)])
+    rows = frame.select(*[frame[f"`{name}`"] for name in reading.columns])
     kinds = [*reading.kinds]
     if hasattr(whole, "add_marks"):
         found = workers.collected(lambda: _counted_marks(workers, rows, job, kinds), "counting")

@@ -55,6 +55,7 @@ def _contributed(job: Job, batch: Any) -> Any:
         marks = job.tally.marks(outlines)[rows]
         columns += [pa.array(np.ascontiguousarray(column)) for column in marks.T]
     else:
+        outlines = job.reading.marked(outlines)
         sizes = np.diff(outlines.offsets)
         xy = outlines.xy[np.repeat(there, sizes)]
         columns.append(_bytes(xy.tobytes(), np.concatenate([[0], 16 * np.cumsum(sizes[rows])])))
@@ -75,7 +76,7 @@ def summed(job: Job, batches: Iterator[Any]) -> Iterator[Any]:
 
     tally = job.tally
     for batch in batches:
-        foreseen(partial(_add, tally, batch.column(0)), READING)
+        foreseen(partial(_add, job, batch.column(0)), READING)
     index, n = tally.entries()
     for start in range(0, len(index), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
@@ -85,7 +86,7 @@ def summed(job: Job, batches: Iterator[Any]) -> Iterator[Any]:
 _AT_ONCE = 1 << 16
 
 
-def _add(tally: Any, column: Any) -> None:
+def _add(job: Job, column: Any) -> None:
     """Add outlines that `contributed` wrote as bytes."""
     if not len(column):
         return
@@ -93,4 +94,5 @@ def _add(tally: Any, column: Any) -> None:
     offsets = np.frombuffer(ends, np.int32)[column.offset : column.offset + len(column) + 1]
     octets = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
     xy = np.frombuffer(octets.tobytes(), np.int64).reshape(-1, 2)
-    tally.add(Outlines(xy, (offsets - offsets[0]).astype(np.int64) // 16))
+    outlines = Outlines(xy, (offsets - offsets[0]).astype(np.int64) // 16)
+    job.tally.add(job.reading.unmarked(outlines))

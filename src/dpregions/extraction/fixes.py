@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpregions import extras
 from dpregions.choices import FixUnit
 from dpregions.errors import InputError
 from dpregions.extraction.hulls import regions_of
@@ -24,6 +25,8 @@ from dpregions.unforeseen import foreseen, foreseen_items
 if TYPE_CHECKING:
     import geopandas
     import pandas as pd
+
+extras.need("curator")
 
 _READING = "reading the fixes"
 

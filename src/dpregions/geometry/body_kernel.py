@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from dpregions.compiled import njit
 from dpregions.geometry.complex_kernel import MASK, fresh_marks, touch
 from dpregions.geometry.hull_kernel import (
     centroid,

@@ -86,7 +86,7 @@ class CellSelection:
 
         if self.shapes is not None:
             return np.asarray(shapely.intersection(self.shapes, partition.area))
-        faces = np.asarray(partition.to_geodataframe("faces").geometry.array)
+        faces = partition.layer("faces").shapes
         found = np.empty(self.n_queries, np.object_)
         for i in range(self.n_queries):
             cells = self.cells.items[self.cells.offsets[i] : self.cells.offsets[i + 1]]
@@ -244,7 +244,7 @@ def select_cells(
     cells: Any = None,
     drawn: bool = False,
     once: bool = False,
-    stacklevel: int = 2,
+    stacklevel: int | None = 2,
 ) -> CellSelection:
     """Return the cells that queries touch, in any accepted form, warning where due.
 
@@ -262,8 +262,8 @@ def select_cells(
         Keep the shapes of queries too: who has bodies answers them as drawn.
     once : bool
         Whoever answers counts nobody twice: do not warn of sets that are not convex.
-    stacklevel : int
-        Where a warning points to: 2 is whoever called the caller.
+    stacklevel : int, optional
+        Where a warning points to: 2 is whoever called the caller. None: do not warn.
 
     Notes
     -----
@@ -295,10 +295,11 @@ def select_cells(
             f"a query is four numbers or arrays (xmin, ymin, xmax, ymax), or one geometry, "
             f"GeoSeries or GeoDataFrame, or cells=[labels]; got {len(query)} arguments"
         )
-    bare = bool(query) and crs is None and getattr(query[0], "crs", None) is None
-    given_bounds = selection.bounds if numbers is None else numbers
     selection = replace(selection, once=once)
-    _warn(selection, partition, given_bounds if bare else None, stacklevel + 2)
+    if stacklevel is not None:
+        bare = bool(query) and crs is None and getattr(query[0], "crs", None) is None
+        given_bounds = selection.bounds if numbers is None else numbers
+        _warn(selection, partition, given_bounds if bare else None, stacklevel + 2)
     return selection
 
 
@@ -459,7 +460,7 @@ def _warn(selection: CellSelection, partition: Partition, bounds: Any, stackleve
         named = selection.bounds is None
         which = "the query" if n == 1 else f"{outside} of {n} queries"
         does = ("names" if named else "touches") if n == 1 else ("name" if named else "touch")
-        found = f"{which} {does} no cell of the partition: 0 counted there"
+        found = f"{which} {does} no cell of the partition: nothing is counted there"
         remedy = remedy if outside == n else ()
         warnings.warn(OutsideAreaWarning(found, *remedy), stacklevel=stacklevel)
     rough = int((~selection.exact).sum())

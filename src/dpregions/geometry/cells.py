@@ -177,7 +177,7 @@ def select(
     crs: Any = None,
     *,
     within: Within | None = "cells",
-    stacklevel: int = 2,
+    stacklevel: int | None = 2,
 ) -> Selection:
     """Return what queries touch, in any accepted form, warning where due.
 
@@ -192,8 +192,8 @@ def select(
     within : {"cells", "shape"}, optional
         What is asked about: the cells that a query touches, or its shape as drawn. None: cells
         for rectangles on the grid's lines, where both are the same, and the shape for others.
-    stacklevel : int
-        Where a warning points to: 2 is whoever called the caller.
+    stacklevel : int, optional
+        Where a warning points to: 2 is whoever called the caller. None: do not warn.
     """
     if len(query) == 4:
         selection = _select_rectangles(grid, query, crs, within)
@@ -204,8 +204,9 @@ def select(
             f"a query is four numbers or arrays (xmin, ymin, xmax, ymax), or one geometry, "
             f"GeoSeries or GeoDataFrame; got {len(query)} arguments"
         )
-    bare = crs is None and getattr(query[0], "crs", None) is None
-    _warn(selection, grid, bare, stacklevel + 2)
+    if stacklevel is not None:
+        bare = crs is None and getattr(query[0], "crs", None) is None
+        _warn(selection, grid, bare, stacklevel + 2)
     return selection
 
 
@@ -228,7 +229,7 @@ def _warn(selection: Selection, grid: Grid, bare: bool, stacklevel: int) -> None
     if outside:
         bounds = selection.bounds if bare and outside == n else None
         remedy: tuple[Part, ...] = () if bounds is None else degrees_remedy(grid.crs, bounds)
-        found = f"{which} wholly outside the grid's area (or empty): 0 counted there"
+        found = f"{which} wholly outside the grid's area (or empty): nothing is counted there"
         warnings.warn(OutsideAreaWarning(found, *remedy), stacklevel=stacklevel)
     if selection.masks:
         rough = len(selection.masks)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from dpregions.compiled import njit
 from dpregions.geometry.hull_kernel import longest_of
 from dpregions.geometry.shift_kernel import (
     NEAR_HIGH,

@@ -236,15 +236,15 @@ class CountedCells:
         cells: Any = None,
         within: Within | None = "cells",
         once: bool = False,
-        stacklevel: int = 2,
+        stacklevel: int | None = 2,
     ) -> CellSelection:
         """Return the cells that queries touch; see `select_cells`."""
         from dpregions.geometry.cell_sets import select_cells
 
-        drawn = within != "cells"
+        drawn, level = within != "cells", None if stacklevel is None else stacklevel + 1
         partition: Any = self
         return select_cells(
-            partition, query, crs, cells=cells, drawn=drawn, once=once, stacklevel=stacklevel + 1
+            partition, query, crs, cells=cells, drawn=drawn, once=once, stacklevel=level
         )
 
     def blocks_shape(self, block: int) -> tuple[int]:

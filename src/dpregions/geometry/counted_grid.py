@@ -7,7 +7,6 @@ pass through.
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -15,7 +14,6 @@ import numpy as np
 from dpregions.crs import unit_label
 from dpregions.errors import (
     Argument,
-    DPRegionsWarning,
     InputError,
     InputTypeError,
     QueryError,
@@ -24,6 +22,7 @@ from dpregions.errors import (
 from dpregions.geometry.bases import Base
 from dpregions.geometry.cells import Selection, select
 from dpregions.geometry.doubled import Edges, SignedTable, SpanCounts
+from dpregions.geometry.layers import Layer
 from dpregions.geometry.lookups import look_up
 from dpregions.geometry.outlines import Bound, Outlines
 from dpregions.geometry.query_forms import QueryShapes
@@ -123,7 +122,7 @@ class CountedGrid:
     def most_touched(self, bound: Bound) -> int:
         """Return how many components a body within the bound touches at most.
 
-        The lemma is that of `dpregions.paper.euler_sensitivity`: 2k+1 doubled rows and columns.
+        The lemma is that of `mechanisms.paper.sensitivity`: 2k+1 doubled rows and columns.
         """
         rows, cols = (min(2 * bound.k + 1, n) for n in self.doubled_shape)
         return rows * cols
@@ -168,23 +167,22 @@ class CountedGrid:
         cells: Any = None,
         within: Within | None = "cells",
         once: bool = False,
-        stacklevel: int = 2,
+        stacklevel: int | None = 2,
     ) -> Selection:
         """Return what queries touch, in any accepted form, warning where due."""
         if cells is not None:
             raise QueryError(
                 Argument("cells"), " are labels of a partition's cells: ask a grid by rectangles"
             )
-        return select(self._whole, query, crs, within=within, stacklevel=stacklevel + 1)
+        level = None if stacklevel is None else stacklevel + 1
+        return select(self._whole, query, crs, within=within, stacklevel=level)
 
     def is_exact(self, *query: Any, crs: Any = None) -> Any:
         """Tell whether a query's cells form a rectangle, so that its count is exact.
 
         Takes the queries that `EulerHistogram.count` takes; looks at the grid alone.
         """
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DPRegionsWarning)
-            selection = select(self._whole, query, crs)
+        selection = select(self._whole, query, crs, stacklevel=None)
         return selection.wrap(selection.exact, "exact")
 
     def enclosing(self, *query: Any, crs: Any = None) -> tuple[Any, Any, Any, Any]:
@@ -213,9 +211,7 @@ class CountedGrid:
         >>> Grid(0, 0, 1, n_rows=4, n_cols=5).enclosing(0.5, 1, 2.1, 3)
         (0.0, 1.0, 3.0, 3.0)
         """
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DPRegionsWarning)
-            selection = select(self._whole, query, crs, within="shape")
+        selection = select(self._whole, query, crs, within="shape", stacklevel=None)
         bounds = np.asarray(selection.bounds)
         if (empty := np.flatnonzero(np.isnan(bounds).any(axis=0))).size:
             raise QueryError(QueryNumber(empty[0]), " is empty: no cells enclose it")
@@ -237,7 +233,10 @@ class CountedGrid:
             `row` and `col` are positions in the doubled array, so that
             ``counts[frame["row"], frame["col"]]`` are the counts in the frame's order.
         """
-        import geopandas
+        return self.layer(kind).frame()
+
+    def layer(self, kind: Kind = "faces") -> Layer:
+        """Return what `to_geodataframe` does, as a layer."""
         import shapely
 
         if kind not in ("faces", "edges", "vertices"):
@@ -257,7 +256,7 @@ class CountedGrid:
             shapes = shapely.linestrings(ends)
         else:
             shapes = shapely.points(x0, y0)
-        return geopandas.GeoDataFrame({"row": i, "col": j}, geometry=shapes, crs=self.crs)
+        return Layer({"row": i, "col": j}, np.asarray(shapes), self.crs)
 
     def blocks_shape(self, block: int) -> tuple[int, int]:
         """Return rows and columns of blocks of `block` x `block` cells; refuse other sizes."""
@@ -280,21 +279,20 @@ class CountedGrid:
         ends = (np.minimum(row + block, self.n_rows) - 1, np.minimum(col + block, self.n_cols) - 1)
         return Selection(np.stack([row, ends[0], col, ends[1]]), shape=(stop - start,))
 
-    def blocks_frame(self, block: int) -> geopandas.GeoDataFrame:
+    def blocks_layer(self, block: int) -> Layer:
         """Return all blocks as rectangles, row by row, cut at the area.
 
         `row` and `col` are the position of a block's lower left cell in the doubled array.
         """
-        import geopandas
         import shapely
 
         rows, cols = self.blocks_shape(block)
         if block == 1:
-            return self.to_geodataframe("faces")
+            return self.layer("faces")
         cells = self.select_blocks(block, 0, rows * cols).ranges
         shapes = shapely.box(*self._whole.cell_bounds(*cells))
         places = {"row": 2 * cells[0], "col": 2 * cells[2]}
-        return geopandas.GeoDataFrame(places, geometry=shapes, crs=self.crs)
+        return Layer(places, np.asarray(shapes), self.crs)
 
     def draw(self, ax: Any, values: NDArray[Any], style: dict[str, Any]) -> Any:
         """Draw a value for each face on matplotlib axes, as an image; return what colours it."""

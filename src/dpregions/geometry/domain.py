@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from dpregions.choices import Kind, Oversize, Within
     from dpregions.geometry.bases import Base
+    from dpregions.geometry.layers import Layer
     from dpregions.geometry.outlines import Bound, Outlines
 
 
@@ -133,11 +134,12 @@ class Domain(Protocol):
         cells: Any = None,
         within: Within | None = "cells",
         once: bool = False,
-        stacklevel: int = 2,
+        stacklevel: int | None = 2,
     ) -> Any:
         """Return what queries touch, in any accepted form, warning where due.
 
         `cells` are labels instead of a query. With `once`, whoever answers counts nobody twice.
+        With a `stacklevel` of None there is no warning.
         """
 
     def blocks_shape(self, block: int) -> tuple[int, ...]:
@@ -146,7 +148,7 @@ class Domain(Protocol):
     def select_blocks(self, block: int, start: int, stop: int) -> Any:
         """Return the blocks from number `start` to `stop`, row by row, as what is asked about."""
 
-    def blocks_frame(self, block: int) -> geopandas.GeoDataFrame:
+    def blocks_layer(self, block: int) -> Layer:
         """Return all blocks as geometries, row by row; those of one cell are the faces."""
 
     def draw(self, ax: Any, values: NDArray[Any], style: dict[str, Any]) -> Any:
@@ -157,6 +159,9 @@ class Domain(Protocol):
 
     def to_geodataframe(self, kind: Kind = "faces") -> geopandas.GeoDataFrame:
         """Return the faces, inner edges or inner vertices as geometries."""
+
+    def layer(self, kind: Kind = "faces") -> Layer:
+        """Return what `to_geodataframe` does, as a layer: columns and geometries."""
 
 
 def check_domain(grid: object) -> None:

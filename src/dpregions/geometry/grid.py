@@ -29,6 +29,7 @@ from dpregions.errors import (
     InputError,
     InputTypeError,
 )
+from dpregions.geometry.aligned import aligned, aligned_crs, refuse_unaligned
 from dpregions.geometry.counted_grid import CountedGrid
 from dpregions.geometry.lattice import REACH, STEPS, axis_range, axis_ranges, steps
 from dpregions.lengths import exact, positive_length, quotient
@@ -37,6 +38,8 @@ from dpregions.memory import refuse_beyond
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from pyproj import CRS
+
+    from dpregions.choices import Align
 
 
 COUNT = 24
@@ -99,25 +102,35 @@ class Grid(CountedGrid):
 
     @classmethod
     def around(
-        cls, lon: float, lat: float, side: float | str, cell_size: float | str, *, crs: Any = None
+        cls,
+        lon: float,
+        lat: float,
+        side: float | str | tuple[float | str, float | str],
+        cell_size: float | str,
+        *,
+        crs: Any = None,
+        align: Align | None = None,
     ) -> Self:
-        """Make a square grid centred on a place, in the place's UTM zone.
+        """Make a grid centred on a place, in the place's UTM zone.
 
         Parameters
         ----------
         lon, lat : float
             The centre, in degrees (WGS 84).
         side, cell_size : float or str
-            Lengths: numbers are metres (in units of `crs`, where one is given). The side is
-            rounded up to whole cells.
+            Lengths: numbers are metres (in units of `crs`, where one is given). A pair is the
+            width and the height. Sides are rounded up to whole cells.
         crs : optional
             Another projected CRS to use instead of the UTM zone.
+        align : {"round", "inspire"}, optional
+            Lines at multiples of the cell, so that grids of one cell size fit each other: in the
+            same CRS, or in that of the INSPIRE grids (EPSG:3035). The area grows to such lines.
 
         Examples
         --------
         >>> from dpregions import Grid
-        >>> Grid.around(116.40, 39.91, side="20km", cell_size="1km").shape
-        (20, 20)
+        >>> Grid.around(116.40, 39.91, side=("30km", "20km"), cell_size="1km").shape
+        (20, 30)
         """
         from pyproj import Transformer
 
@@ -128,26 +141,35 @@ class Grid(CountedGrid):
                 f"lat within -90..90 (are the two swapped?)",
                 argument="lon" if not -180 <= lon <= 180 else "lat",
             )
-        crs = projected_crs(utm_zone(lon, lat) if crs is None else crs)
+        stated = aligned_crs(align, projected_crs(crs))
+        crs = projected_crs(utm_zone(lon, lat)) if stated is None else stated
         cell = positive_length(cell_size, name="cell_size", crs=crs)
-        whole = positive_length(side, name="side", crs=crs)
-        if cell > whole:
-            raise GridError(
-                Argument("cell_size", repr(cell_size)),
-                " is larger than the area, ",
-                Argument("side", repr(side)),
-                ": use smaller cells",
-            )
-        n = math.ceil(quotient(whole, cell))
-        x, y = Transformer.from_crs(4326, crs, always_xy=True).transform(lon, lat)
-        if not (math.isfinite(x) and math.isfinite(y)):
+        refuse_unaligned(align, cell, crs)
+        centre = Transformer.from_crs(4326, crs, always_xy=True).transform(lon, lat)
+        if not all(map(math.isfinite, centre)):
             raise GridError(
                 f"lon={lon}, lat={lat} cannot be projected to {crs.name}", argument="crs"
             )
-        # Corners on a binary millimetre: lines are then exact for every whole cell size.
-        half = float(n * cell / 2)
-        xmin, ymin = (round((centre - half) * 1024) / 1024 for centre in (x, y))
-        return cls(xmin, ymin, cell, n, n, crs=crs)
+        sides = side if isinstance(side, tuple | list) and len(side) == 2 else (side, side)
+        places = []
+        for middle, given in zip(centre, sides, strict=True):
+            whole = positive_length(given, name="side", crs=crs)
+            if cell > whole:
+                raise GridError(
+                    Argument("cell_size", repr(cell_size)),
+                    " is larger than the area, ",
+                    Argument("side", repr(given)),
+                    ": use smaller cells",
+                )
+            if align is not None:
+                low, n = aligned(exact(middle) - whole / 2, exact(middle) + whole / 2, cell)
+                places.append((float(low), n))
+                continue
+            n = math.ceil(quotient(whole, cell))
+            # Corners on a binary millimetre: lines are then exact for every whole cell size.
+            places.append((round((middle - float(n * cell / 2)) * 1024) / 1024, n))
+        (xmin, n_cols), (ymin, n_rows) = places
+        return cls(xmin, ymin, cell, n_rows, n_cols, crs=crs)
 
     @classmethod
     def from_bounds(
@@ -161,6 +183,7 @@ class Grid(CountedGrid):
         n_rows: int | None = None,
         n_cols: int | None = None,
         crs: Any = None,
+        align: Align | None = None,
     ) -> Self:
         """Make the grid whose lower left corner is given and which covers the bounds.
 
@@ -176,6 +199,8 @@ class Grid(CountedGrid):
             whose side need not be a decimal number.
         crs : optional
             Anything `pyproj.CRS` reads; a projected one.
+        align : {"round", "inspire"}, optional
+            With `cell_size`: the area grows to lines at multiples of the cell, as in `around`.
 
         Examples
         --------
@@ -185,7 +210,7 @@ class Grid(CountedGrid):
         >>> Grid.from_bounds(0, 0, 20, 20, n_rows=30, n_cols=30).cells_spanned(2)
         3
         """
-        crs = projected_crs(crs)
+        crs = aligned_crs(align, projected_crs(crs))
         bounds = {"xmin": xmin, "ymin": ymin, "xmax": xmax, "ymax": ymax}
         x0, y0, x1, y1 = (exact(_finite(name, value)) for name, value in bounds.items())
         if x1 <= x0 or y1 <= y0:
@@ -201,7 +226,15 @@ class Grid(CountedGrid):
                     *(Argument("n_cols"), ", not both"),
                 )
             cell = positive_length(cell_size, name="cell_size", crs=crs)
+            if align is not None:
+                refuse_unaligned(align, cell, crs)
+                (left, n_cols), (low, n_rows) = aligned(x0, x1, cell), aligned(y0, y1, cell)
+                return cls(float(left), float(low), cell, n_rows, n_cols, crs=crs)
             n_rows, n_cols = (math.ceil(quotient(side, cell)) for side in (height, width))
+        elif align is not None:
+            raise GridError(
+                *(Argument("align"), " needs ", Argument("cell_size"), ", whose multiples it takes")
+            )
         elif n_rows is not None and n_cols is not None:
             cell = _square(height, width, n_rows, n_cols)
         else:

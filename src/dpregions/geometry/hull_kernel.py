@@ -14,9 +14,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from dpregions.bit_mixing import FIRST, GOLDEN, SECOND, scrambled
+from dpregions.compiled import njit
 from dpregions.geometry.lattice import LATTICE_BITS, REACH, STEPS
 
 _SMALL = 1 << 26

@@ -78,6 +78,14 @@ class Outlines:
 
         return Outlines(*scaled(self.xy, self.offsets, times, over))
 
+    def taken(self, rows: Ints) -> Outlines:
+        """Return the outlines of some bodies, given in order."""
+        sizes = np.diff(self.offsets)
+        kept = np.zeros(len(sizes), np.bool_)
+        kept[rows] = True
+        offsets = np.concatenate([[0], np.cumsum(sizes[rows])])
+        return Outlines(self.xy[np.repeat(kept, sizes)], offsets)
+
     def keys(self) -> NDArray[np.uint64]:
         """Return two keys for each outline, functions of its vertices alone."""
         from dpregions.geometry.hull_kernel import outline_keys

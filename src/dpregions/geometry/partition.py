@@ -36,7 +36,7 @@ from dpregions.geometry.drawn_cells import (
 )
 from dpregions.geometry.jung import odd_cap
 from dpregions.geometry.lattice import REACH, STEPS
-from dpregions.geometry.partition_views import drawn, frame_of
+from dpregions.geometry.partition_views import drawn, layer_of
 from dpregions.geometry.tilings import TOLERANCE, Lattice, complex_of_grid, named, tiled
 from dpregions.geometry.voronoi import voronoi_complex
 from dpregions.lengths import positive_length
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from dpregions.choices import Kind
     from dpregions.geometry.grid import Grid
+    from dpregions.geometry.layers import Layer
 
 
 class Partition(CountedCells):
@@ -421,12 +422,16 @@ class Partition(CountedCells):
             counts in the frame's order. Faces have their `label`, edges the labels of the two
             cells beside them.
         """
-        return frame_of(self, kind)
+        return self.layer(kind).frame()
 
-    def blocks_frame(self, block: int) -> geopandas.GeoDataFrame:
+    def layer(self, kind: Kind = "faces") -> Layer:
+        """Return what `to_geodataframe` does, as a layer."""
+        return layer_of(self, kind)
+
+    def blocks_layer(self, block: int) -> Layer:
         """Return the cells as geometries: there are no blocks of several."""
         self.blocks_shape(block)
-        return frame_of(self, "faces")
+        return self.layer("faces")
 
     def draw(self, ax: Any, values: NDArray[Any], style: dict[str, Any]) -> Any:
         """Draw a value for each face on matplotlib axes; return what colours it."""

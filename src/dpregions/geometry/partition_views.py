@@ -1,4 +1,4 @@
-"""A partition as people see it: frames of its components, and a picture of its cells."""
+"""A partition as people see it: layers of its components, and a picture of its cells."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.errors import Argument, InputError, MissingExtraError
+from dpregions import extras
+from dpregions.errors import Argument, InputError
+from dpregions.geometry.layers import Layer
 
 if TYPE_CHECKING:
-    import geopandas
-
     from dpregions.choices import Kind
     from dpregions.geometry.partition import Partition
 
 
-def frame_of(partition: Partition, kind: Kind) -> geopandas.GeoDataFrame:
+def layer_of(partition: Partition, kind: Kind) -> Layer:
     """Return the faces, inner edges or inner vertices as geometries, by their numbers."""
-    import geopandas
     import shapely
 
     if kind not in ("faces", "edges", "vertices"):
@@ -44,16 +43,14 @@ def frame_of(partition: Partition, kind: Kind) -> geopandas.GeoDataFrame:
     else:
         columns["component"] = c.n_faces + c.n_edges + np.arange(c.n_vertices)
         shapes = np.asarray(shapely.points(xy[c.vertices]))
-    return geopandas.GeoDataFrame(columns, geometry=shapes, crs=partition.crs)
+    return Layer(columns, shapes, partition.crs)
 
 
 def drawn(partition: Partition, ax: Any, style: dict[str, Any]) -> Any:
     """Draw the cells on axes, new ones by default, and return them."""
-    try:
+    with extras.named():
         from matplotlib.collections import PolyCollection
         from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot") from None
     c = partition.complex
     xy = partition.to_coordinates(np.stack([c.x, c.y], axis=-1))
     ax = Figure().add_subplot() if ax is None else ax

@@ -14,8 +14,8 @@ On a grid this is the rule of its own lines: they belong to the cell on their ri
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dpregions.compiled import njit
 from dpregions.geometry.hull_kernel import turn
 
 NEAR_LOW, NEAR_HIGH = -(1 << 29), 3 << 29

@@ -8,8 +8,8 @@ circle up to rounding (libgeos issues 955 and 1040).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dpregions.compiled import njit
 from dpregions.geometry.complex_kernel import line_below
 
 

@@ -8,8 +8,8 @@ to body `i`, counter-clockwise. Nothing here knows of users, files or noise.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dpregions.compiled import njit
 from dpregions.geometry.hull_kernel import floor_muldiv
 from dpregions.geometry.lattice import LATTICE_BITS, STEPS
 

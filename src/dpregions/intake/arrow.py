@@ -64,6 +64,8 @@ class RegionStream:
         self.crs = crs
         self.attrs = {} if unit is None else {UNIT_ATTRIBUTE: unit}
         self.note: DPRegionsWarning | None = None
+        self.spells_values = False
+        """Whether columns beside the geometry hold texts that `ids.id_text` wrote."""
         # Rows of wrong fields in what was read so far: exact, so for the curator's check alone.
         self.skipped_rows: Callable[[], int] = lambda: 0
         # Opens the same source once more, where that can be done.

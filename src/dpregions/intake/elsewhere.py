@@ -15,6 +15,7 @@ from dpregions.crs import match_crs, one_crs, read_crs
 from dpregions.errors import Argument, InputTypeError
 from dpregions.intake.arrow import geometry_field, plain_column
 from dpregions.intake.geometries import outlines_of
+from dpregions.intake.groups import GroupedOutlines, group_numbers, refuse_column
 from dpregions.intake.ids import IdColumns, id_names, refuse_kind
 from dpregions.intake.users import exact_ids
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from dpregions.arrays import Bools
     from dpregions.geometry.domain import Domain
     from dpregions.geometry.outlines import Bound, Outlines
+    from dpregions.privacy.groups import Groups
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,6 +44,8 @@ class Elsewhere:
     kinds: tuple[str, ...]
     frame: Any = field(default=None, compare=False)
     """What the engine holds; not for workers."""
+    groups: Groups | None = None
+    """The groups that rows are in."""
 
     @classmethod
     def of(
@@ -52,6 +56,7 @@ class Elsewhere:
         *,
         user_id: Any = None,
         crs: Any = None,
+        groups: Groups | None = None,
         frame: Any = None,
     ) -> Elsewhere:
         """Return how rows of an Arrow schema are read; see `regions.read_outlines`."""
@@ -69,14 +74,34 @@ class Elsewhere:
             refuse_kind(name, kind)
             compared = exact_ids(pa.array([], kind))[0].type
             kinds.append("long" if compared == pa.int64() else "binary")
+        if groups is not None:
+            refuse_column(groups, schema.names)
         source = one_crs(carried, None if crs is None else read_crs(crs), "the regions")
         match_crs(source, grid, "regions")
-        return cls(grid, bound, source, geometry, tuple(names), tuple(kinds), frame)
+        return cls(grid, bound, source, geometry, tuple(names), tuple(kinds), frame, groups)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that workers read: each once, in any order but that of ids."""
+        by = [] if self.groups is None else [self.groups.by]
+        return list(dict.fromkeys([*self.ids, self.geometry, *by]))
 
     def outlines(self, batch: Any) -> Outlines:
         """Return the outlines of a batch of rows."""
         column = plain_column(batch.column(self.geometry))
-        return outlines_of(column, self.crs, self.grid, self.bound)
+        outlines = outlines_of(column, self.crs, self.grid, self.bound)
+        if self.groups is None:
+            return outlines
+        numbers = group_numbers(batch.column(self.groups.by), self.groups)
+        return GroupedOutlines.grouped(outlines, numbers)
+
+    def marked(self, outlines: Outlines) -> Outlines:
+        """Return outlines that tell their group, if any, by their vertices alone."""
+        return outlines.marked() if isinstance(outlines, GroupedOutlines) else outlines
+
+    def unmarked(self, outlines: Outlines) -> Outlines:
+        """Return what `marked` was given."""
+        return outlines if self.groups is None else GroupedOutlines.of_marked(outlines)
 
     def users(self, batch: Any) -> tuple[list[Any], Bools]:
         """Return the ids of a batch as Arrow columns, and which rows have all of them."""

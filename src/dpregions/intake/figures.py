@@ -6,6 +6,7 @@ would do with them; nothing that makes a release imports it.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +16,7 @@ import numpy as np
 
 from dpregions.intake.arrow import plain_column
 from dpregions.intake.geometries import coordinates, decoded, outlines_of
-from dpregions.intake.ids import IdColumns, one_column, user_numbers
+from dpregions.intake.ids import IdColumns, id_text, number_text, one_column, user_numbers
 from dpregions.unforeseen import READING, foreseen, foreseen_items
 
 if TYPE_CHECKING:
@@ -150,3 +151,24 @@ def _not_convex(shapes: NDArray[np.object_]) -> NDArray[np.bool_]:
     larger = shapely.area(hulls) > shapely.area(shapes) * (1 + 1e-9)
     several = (shapely.get_num_geometries(shapes) > 1) & (shapely.get_dimensions(hulls) > 0)
     return larger | (several & (shapely.get_dimensions(shapes) < 2))
+
+
+def written_ids(regions: RegionStream, user_id: str) -> set[str]:
+    """Return the ids of a source as people write them, whatever types the source has."""
+    one_column(user_id, regions.columns, "user_id")
+    found: set[str] = set()
+    for batch in foreseen_items(iter(regions), READING):
+        values = foreseen(batch.column(user_id).to_pylist, READING)
+        found.update(text for text in map(_written, set(values)) if text)
+    return found
+
+
+def _written(value: Any) -> str | None:
+    """Return an id as it is written; text of a source without types is written as JSON there."""
+    if isinstance(value, str) and value.startswith('"') and value.endswith('"'):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return value
+    text = value if isinstance(value, str) else id_text(value)
+    return (number_text(text) or text) if text else None

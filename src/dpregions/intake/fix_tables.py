@@ -18,6 +18,7 @@ from dpregions.crs import on_the_globe, read_crs
 from dpregions.errors import Argument, CRSError, InputError, InputTypeError
 from dpregions.intake import columns
 from dpregions.intake.ids import one_column, user_numbers
+from dpregions.place_names import places_asked
 
 if TYPE_CHECKING:
     import geopandas
@@ -75,8 +76,9 @@ def fix_table(fixes: Any, names: dict[str, str]) -> FixTable:
     if isinstance(fixes, geopandas.GeoDataFrame):
         x, y, crs = _points(fixes)
     else:
-        x = columns.numbers_of(_column(fixes, names["lon"], "lon"))
-        y = columns.numbers_of(_column(fixes, names["lat"], "lat"))
+        lon, lat = places_asked(names["lon"], names["lat"], list(fixes.columns))
+        x = columns.numbers_of(_column(fixes, lon, "lon"))
+        y = columns.numbers_of(_column(fixes, lat, "lat"))
         crs = read_crs(4326)
     return FixTable(x, y, crs, *ranked(users), when)
 

@@ -254,9 +254,9 @@ def one_column(
     raise InputError(given, f" is no column{of}: {why}", *remedy)
 
 
-def refuse_kind(name: str, kind: pyarrow.DataType) -> None:
+def refuse_kind(name: str, kind: pyarrow.DataType, argument: str = "user_id") -> None:
     """Refuse a declared kind of column whose values are no ids, before a row is looked at."""
-    _refuse_arrow(kind, Argument("user_id", repr(name)))
+    _refuse_arrow(kind, Argument(argument, repr(name)))
 
 
 def _given(user_id: Any) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -30,10 +31,12 @@ from dpregions.intake.arrow import (
 )
 from dpregions.intake.elsewhere import Elsewhere
 from dpregions.intake.geometries import decoded, object_array, outlines_of
+from dpregions.intake.groups import GroupedOutlines, group_numbers, refuse_column
 from dpregions.intake.ids import IdColumns, id_names, refuse_kind, user_numbers
 from dpregions.intake.sources.spark_files import SparkRegions, is_spark, schema_of
 from dpregions.intake.units import mark_of, protected, stated_unit
 from dpregions.intake.users import Users, UserWords
+from dpregions.place_names import place_columns
 from dpregions.unforeseen import READING, foreseen, foreseen_items
 
 if TYPE_CHECKING:
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from dpregions.choices import Unit
     from dpregions.geometry.domain import Domain
     from dpregions.geometry.outlines import Bound
+    from dpregions.privacy.groups import Groups
 
 BATCH = 1 << 15
 """Regions read at once: what a worker holds beside its tally. Threads wait for each other between
@@ -58,10 +62,11 @@ class Batch(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Some rows as they are held: shapely geometries or Arrow WKB, and how to tell their users."""
+    """Some rows as they are held: shapely geometries or Arrow WKB; how to tell users and groups."""
 
     geometries: Any
     users: Callable[[], Users] | None
+    groups: Callable[[], Ints] | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,6 +116,8 @@ class Reading:
 
     def _made(self, rows: Rows) -> Batch:
         outlines = outlines_of(rows.geometries, self.source.crs, self.grid, self.bound)
+        if rows.groups is not None:
+            outlines = GroupedOutlines.grouped(outlines, rows.groups())
         return Batch(outlines, None if rows.users is None else rows.users())
 
 
@@ -131,6 +138,7 @@ def read_outlines(
     *,
     user_id: Any = None,
     crs: Any = None,
+    groups: Groups | None = None,
     batch: int | None = None,
 ) -> Reading | Elsewhere:
     """Return any input as batches of outlines. What is wrong with the call is refused at once.
@@ -150,6 +158,8 @@ def read_outlines(
         row is its own user.
     crs : optional
         The CRS of regions that carry none.
+    groups : Groups, optional
+        The groups that rows are in: outlines are then `GroupedOutlines`.
     batch : int, optional
         The most regions of a batch, by default `BATCH`.
     """
@@ -157,13 +167,19 @@ def read_outlines(
         regions, crs = regions.frame, regions.crs if crs is None else crs
     if is_spark(regions):
         schema = schema_of(regions)
-        return Elsewhere.of(schema, grid, bound, user_id=user_id, crs=crs, frame=regions)
-    source = foreseen(lambda: read_regions(regions, user_id=user_id, crs=crs), READING)
+        return Elsewhere.of(
+            schema, grid, bound, user_id=user_id, crs=crs, groups=groups, frame=regions
+        )
+    source = foreseen(
+        lambda: read_regions(regions, user_id=user_id, crs=crs, groups=groups), READING
+    )
     match_crs(source.crs, grid, "regions")
     return Reading(source, grid, bound, batch or BATCH)
 
 
-def read_regions(regions: Any, *, user_id: Any = None, crs: Any = None) -> RegionSource:
+def read_regions(
+    regions: Any, *, user_id: Any = None, crs: Any = None, groups: Groups | None = None
+) -> RegionSource:
     """Return any accepted input in its normalised form.
 
     Parameters
@@ -175,6 +191,8 @@ def read_regions(regions: Any, *, user_id: Any = None, crs: Any = None) -> Regio
         The column of user ids, or the ids themselves; None: each row is its own user.
     crs : optional
         The CRS of regions that carry none.
+    groups : Groups, optional
+        The groups that rows are in, by a column of the regions.
     """
     import geopandas
     import pandas as pd
@@ -191,7 +209,8 @@ def read_regions(regions: Any, *, user_id: Any = None, crs: Any = None) -> Regio
         names = list(regions.columns) if frame else None
         ids = user_numbers(user_id, names, lambda name: regions[name].array)
         crs = one_crs(regions.crs, stated, "the regions")
-        return _held(np.asarray(regions.geometry.array), ids, crs)
+        numbers = _numbers(regions, groups, names)
+        return _held(np.asarray(regions.geometry.array), ids, crs, numbers)
     if isinstance(regions, pd.DataFrame):
         # Not by way of Arrow, which would infer one type for all the ids of a column.
         names = list(regions.columns)
@@ -199,17 +218,41 @@ def read_regions(regions: Any, *, user_id: Any = None, crs: Any = None) -> Regio
         if place is None:
             raise InputTypeError(
                 f"a DataFrame has its regions in a column named {' or '.join(GEOMETRY_NAMES)}, as "
-                f"geometries or WKB: rename it, or make a GeoDataFrame"
+                f"geometries or WKB: rename it, or make a GeoDataFrame{_of_fixes(names)}"
             )
         ids = user_numbers(user_id, names, lambda name: regions[name].array)
-        return _held(_geometry_array(regions[place]), ids, stated)
+        numbers = _numbers(regions, groups, names)
+        return _held(_geometry_array(regions[place]), ids, stated, numbers)
     if is_arrow(regions) and not isinstance(regions, pd.Series | pd.Index):
-        return _read_arrow(regions, user_id, stated)
+        return _read_arrow(regions, user_id, stated, groups)
+    if groups is not None:
+        refuse_column(groups, None)
     return _held(_geometry_array(regions), user_numbers(user_id, None, None), stated)
 
 
-def _held(geometries: NDArray[np.object_], ids: Ints | None, crs: CRS | None) -> RegionSource:
-    """Return geometries in memory as a source; `ids` are numbers of users, -1 for none."""
+def _of_fixes(names: list[Any]) -> str:
+    """Return what to do with a table that has places and no regions."""
+    places = place_columns(names)
+    if places is None:
+        return ""
+    return (
+        f". Its columns {' and '.join(places)} are places, as fixes have: make regions of fixes "
+        f"first, by regions_from_fixes"
+    )
+
+
+def _numbers(frame: Any, groups: Groups | None, names: list[Any] | None) -> Ints | None:
+    """Return the numbers of the groups that a frame's rows are in."""
+    if groups is None:
+        return None
+    refuse_column(groups, names)
+    return group_numbers(frame[groups.by].array, groups)
+
+
+def _held(
+    geometries: NDArray[np.object_], ids: Ints | None, crs: CRS | None, groups: Ints | None = None
+) -> RegionSource:
+    """Return geometries in memory as a source; users and groups are numbers, -1 for none."""
     if ids is not None and len(ids) != len(geometries):
         raise _other_length()
 
@@ -217,7 +260,8 @@ def _held(geometries: NDArray[np.object_], ids: Ints | None, crs: CRS | None) ->
         for start in range(0, len(geometries), size):
             part = slice(start, start + size)
             users = None if ids is None else partial(Users.numbered, ids[part])
-            yield Rows(geometries[part], users)
+            own = None if groups is None else partial(groups.__getitem__, part)
+            yield Rows(geometries[part], users, own)
 
     return RegionSource(rows, crs, has_users=ids is not None)
 
@@ -234,7 +278,12 @@ def _geometry_array(regions: Any) -> NDArray[np.object_]:
     import pandas as pd
     import shapely
 
-    if isinstance(regions, str | bytes | shapely.Geometry) or not isinstance(regions, Iterable):
+    if isinstance(regions, str | PathLike):
+        raise InputTypeError(
+            "regions are text, as the name of a file or of a source: open it by open_regions, and "
+            "give what that returns"
+        )
+    if isinstance(regions, bytes | shapely.Geometry) or not isinstance(regions, Iterable):
         raise InputTypeError(
             f"regions must be a GeoDataFrame, a GeoSeries, a sequence of geometries or of WKB, or "
             f"an Arrow stream, got {type(regions).__name__}"
@@ -259,7 +308,9 @@ def _geometry_array(regions: Any) -> NDArray[np.object_]:
     return array
 
 
-def _read_arrow(regions: Any, user_id: Any, stated: CRS | None) -> RegionSource:
+def _read_arrow(
+    regions: Any, user_id: Any, stated: CRS | None, groups: Groups | None
+) -> RegionSource:
     """Return Arrow data as a source: nothing of it is held, and ids are compared by their words."""
     reader = regions if isinstance(regions, RegionStream) else arrow_reader(regions)
     name, carried = geometry_field(reader.schema)
@@ -271,6 +322,9 @@ def _read_arrow(regions: Any, user_id: Any, stated: CRS | None) -> RegionSource:
             refuse_kind(column, reader.schema.field(column).type)  # before a row is read
     else:
         codes = user_numbers(user_id, reader.schema.names, None)
+    spelled = isinstance(regions, RegionStream) and regions.spells_values
+    if groups is not None:
+        refuse_column(groups, reader.schema.names)
     words, once = UserWords(), [reader]
 
     def rows(size: int) -> Iterator[Rows]:
@@ -287,7 +341,11 @@ def _read_arrow(regions: Any, user_id: Any, stated: CRS | None) -> RegionSource:
                         raise _other_length()
                     users = partial(Users.numbered, own)
                 done += part.num_rows
-                yield Rows(plain_column(part.column(name)), users)
+                numbers = None
+                if groups is not None:
+                    column = part.column(groups.by)
+                    numbers = partial(group_numbers, column, groups, spelled=spelled)
+                yield Rows(plain_column(part.column(name)), users, numbers)
         if codes is not None and done < len(codes):
             raise _other_length()
 

@@ -10,7 +10,6 @@ import io
 import os
 import sqlite3
 import tempfile
-import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from dpregions import extras
 from dpregions.atomic_files import PUBLIC, replacing
 from dpregions.choices import Kind, What
 from dpregions.crs import crs_label
@@ -27,17 +27,17 @@ from dpregions.errors import (
     CRSError,
     InputError,
     InputTypeError,
-    MissingExtraError,
     OutputError,
 )
 from dpregions.geometry.grid import Grid
+from dpregions.geometry.layers import Layer
 from dpregions.geometry.partition import Partition
+from dpregions.io import layer_files
 from dpregions.io.qgis_style import add_style
 from dpregions.releases.published import Release
+from dpregions.releases.statement import NOT_PRIVATE
 
 if TYPE_CHECKING:
-    import geopandas
-
     from dpregions.geometry.domain import Domain
 
 
@@ -46,10 +46,15 @@ DRIVERS = {
     ".parquet": "GeoParquet",
     ".fgb": "FlatGeobuf",
     ".geojson": "GeoJSON",
+    ".csv": "CSV",
     ".tif": "COG",
     ".tiff": "COG",
+    ".html": "HTML",
 }
-"""The formats by suffix; COG is a Cloud-Optimised GeoTIFF."""
+"""The formats by suffix; COG is a Cloud-Optimised GeoTIFF, HTML the explorer as one file."""
+
+_IN_CELLS = ("COG", "CSV")
+"""Formats that hold the faces unless told otherwise: a number for each cell."""
 
 STATEMENT_KEY = Release.STATEMENT_KEY
 """Where a GeoParquet file has its privacy statement, among its key-value metadata."""
@@ -114,6 +119,7 @@ def export(
     *,
     block: int = 1,
     confidence: float = 0.95,
+    name: str | None = None,
 ) -> What:
     """Write a release, or its synthetic regions, for GIS tools.
 
@@ -125,20 +131,24 @@ def export(
     ----------
     release : Release
     path : path
-        The file to write or replace: GeoPackage (.gpkg), GeoParquet (.parquet), FlatGeobuf
-        (.fgb), GeoJSON (.geojson: reprojected to WGS 84, as RFC 7946 wants) or
+        The file to write or replace: GeoParquet (.parquet), GeoJSON (.geojson: reprojected to
+        WGS 84, as RFC 7946 wants), CSV (.csv: the columns, and the bounds of each cell);
+        GeoPackage (.gpkg) or FlatGeobuf (.fgb; both need pyogrio, extra `curator`); or
         Cloud-Optimised GeoTIFF (.tif: bands of faces, `count`, `estimate`, `low` and `high`;
-        needs rasterio, extra `raster`).
+        needs rasterio, extra `raster`). Or a map to explore (.html): one file with all counts,
+        which any browser opens, also offline; it takes neither `what` nor `block`.
     what : {"components", "faces", "edges", "vertices", "regions"}, optional
         Faces as polygons, edges as lines, vertices as points, or all three, the components
         (in a GeoPackage a layer each); or the synthetic regions of `Release.to_regions`. By
-        default what the format can hold of the release: components, or the faces for a GeoTIFF
-        and for blocks.
+        default what the format can hold of the release: components, or the faces for a GeoTIFF,
+        for CSV and for blocks.
     block : int
         Of faces: blocks of so many cells in width and height instead of single ones, cut at the
         upper and right border. The count of a block is that of its rectangle.
     confidence : float
         Of the intervals, between 0 and 1.
+    name : str, optional
+        What the map in an HTML file calls the release; by default the file's name.
 
     Returns
     -------
@@ -159,7 +169,13 @@ def export(
     if driver == "GPKG":
         _write_geopackage(release, order, path)
         return order.what
-    content = _cog(release, order) if driver == "COG" else _one_table(release, order, driver)
+    content: bytes | memoryview
+    if driver == "HTML":
+        content = release.explore(name or path.stem, confidence=confidence).html.encode()
+    elif driver == "COG":
+        content = _cog(release, order)
+    else:
+        content = _one_table(release, order, driver)
     with replacing(path, mode=PUBLIC) as part:
         part.write_bytes(content)
     return order.what
@@ -187,8 +203,13 @@ def _driver(path: Path) -> str:
 
 
 def _wanted(what: What | None, driver: str, block: int) -> What:
+    if driver == "HTML" and (what not in (None, "components") or block != 1):
+        raise InputError(
+            *("an HTML file has all counts, of blocks too: leave ", Argument("what"), " and "),
+            *(Argument("block"), " out"),
+        )
     if what is None:
-        return "faces" if driver == "COG" or block != 1 else "components"
+        return "faces" if driver in _IN_CELLS or block != 1 else "components"
     if what not in get_args(What):
         known = ", ".join(map(repr, get_args(What)))
         raise InputError(Argument("what", repr(what)), f" is unknown: use {known}")
@@ -196,6 +217,11 @@ def _wanted(what: What | None, driver: str, block: int) -> What:
         raise InputError(
             f"a GeoTIFF holds a number a cell, so it cannot hold {what}: export faces, or choose "
             f".gpkg or .parquet",
+            argument="what",
+        )
+    if driver == "CSV" and what == "regions":
+        raise InputError(
+            "a CSV file has no geometries, so it cannot hold regions: choose .parquet or .geojson",
             argument="what",
         )
     if block != 1 and what != "faces":
@@ -219,43 +245,25 @@ def _refuse_without_degrees(grid: Domain) -> None:
         )
 
 
-def _layers(release: Release, order: _Order) -> dict[str, geopandas.GeoDataFrame]:
+def _layers(release: Release, order: _Order) -> dict[str, Layer]:
     if order.what == "regions":
-        return {"regions": release.to_regions()}
+        return {"regions": release.outcome.to_regions()}
     kinds: tuple[Kind, ...] = get_args(Kind) if order.what == "components" else (order.what,)
     named = {order.layer if order.what == "faces" else kind: kind for kind in kinds}
-    layers = {name: _frame(release, kind, order) for name, kind in named.items()}
+    layers = {
+        name: release.layer(kind, block=order.block, confidence=order.confidence)
+        for name, kind in named.items()
+    }
     if isinstance(release.grid, Partition):
         written = dict(zip(release.grid.labels, release.grid.written_labels, strict=True))
-        for frame in layers.values():
-            for name in {"label", "other"} & set(frame.columns):
-                frame[name] = [written[label] for label in frame[name]]
-    return layers
-
-
-def _as_one(layers: list[geopandas.GeoDataFrame]) -> geopandas.GeoDataFrame:
-    """Return layers below each other; whole numbers stay whole where a layer has none.
-
-    Pandas fills such gaps with NaN otherwise, and a label beyond 2**53 becomes another one.
-    """
-    import pandas as pd
-
-    shared = set.intersection(*(set(layer.columns) for layer in layers))
-    whole = [
-        layer.astype(
-            {
-                name: "Int64"
-                for name in layer.columns
-                if name not in shared and pd.api.types.is_integer_dtype(layer[name])
+        for name, layer in layers.items():
+            labels = {
+                column: [written[label] for label in layer.columns[column]]
+                for column in ("label", "other")
+                if column in layer.columns
             }
-        )
-        for layer in layers
-    ]
-    return pd.concat(whole, ignore_index=True)
-
-
-def _frame(release: Release, kind: Kind, order: _Order) -> geopandas.GeoDataFrame:
-    return release.to_geodataframe(kind, block=order.block, confidence=order.confidence)
+            layers[name] = layer.with_columns(**labels)
+    return layers
 
 
 def _write_geopackage(release: Release, order: _Order, path: Path) -> None:
@@ -272,9 +280,9 @@ def _write_geopackage(release: Release, order: _Order, path: Path) -> None:
         tempfile.TemporaryDirectory(dir=part.parent, prefix=f".{path.name}.") as folder,
     ):
         whole = Path(folder) / "whole.gpkg"
-        for name, frame in layers.items():
-            _write_layer(frame, whole, name, "GPKG", order.statement(release, name))
-        _refuse_unfinished(whole, {name: len(frame) for name, frame in layers.items()}, path)
+        for name, layer in layers.items():
+            _by_gdal(layer, whole, name, "GPKG", order.statement(release, name))
+        _refuse_unfinished(whole, {name: len(layer) for name, layer in layers.items()}, path)
         if order.what in ("components", "faces"):
             name = next(iter(layers))  # the faces, or their blocks
             _add_style(whole, name, layers[name], path)
@@ -290,7 +298,7 @@ def _refuse_unfinished(whole: Path, sizes: dict[str, int], path: Path) -> None:
                     raise OutputError(f"{path} could not be written whole: is the disk full?")
 
 
-def _add_style(whole: Path, name: str, faces: geopandas.GeoDataFrame, path: Path) -> None:
+def _add_style(whole: Path, name: str, faces: Layer, path: Path) -> None:
     with _opened(whole, path) as database:
         add_style(database, name, faces)
 
@@ -305,68 +313,44 @@ def _opened(whole: Path, path: Path) -> Iterator[sqlite3.Connection]:
             raise OutputError(f"{path} could not be written whole: is the disk full?") from error
 
 
-def _one_table(release: Release, order: _Order, driver: str) -> memoryview:
+def _one_table(release: Release, order: _Order, driver: str) -> bytes | memoryview:
     """Return a file of one table. Made in memory: GDAL hides that a disk was full at the end."""
-    layers = list(_layers(release, order).values())
-    if len(layers) > 1 and "may_be_empty" in layers[0].columns:
-        # Edges and vertices have no intervals, and a plain column of bools has no nulls.
-        layers[0]["may_be_empty"] = layers[0]["may_be_empty"].astype("boolean")
-    frame = layers[0] if len(layers) == 1 else _as_one(layers)
+    layer = Layer.joined(list(_layers(release, order).values()))
     statement = order.statement(release, order.layer)
     if driver == "GeoParquet":
-        return _parquet(frame, statement)
-    content = io.BytesIO()
-    _write_layer(frame, content, order.layer, driver, statement)
-    return content.getbuffer()
-
-
-def _write_layer(
-    frame: geopandas.GeoDataFrame, target: Any, name: str, driver: str, statement: str
-) -> None:
-    import pyogrio
-
-    options = {"DESCRIPTION": statement}
+        return layer_files.geoparquet(layer, {STATEMENT_KEY: statement.encode()})
     if driver == "GeoJSON":
-        options |= {"RFC7946": "YES", "COORDINATE_PRECISION": str(_DECIMALS.get(name, 7))}
-    with warnings.catch_warnings():
-        # A grid without CRS is a plane by choice.
-        warnings.filterwarnings("ignore", "'crs' was not provided", UserWarning)
-        try:
-            pyogrio.write_dataframe(
-                frame,
-                target,
-                layer=name,
-                driver=driver,
-                geometry_type=_GEOMETRY.get(name, "Unknown"),
-                use_arrow=True,
-                layer_options=options,
-            )
-        except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError) as error:
-            raise OutputError(
-                f"{name} could not be written as {driver}: is the disk full, or the folder closed "
-                f"to you?"
-            ) from error
-
-
-def _parquet(frame: geopandas.GeoDataFrame, statement: str) -> memoryview:
-    import pyarrow.parquet as pq
-
+        return layer_files.geojson(layer, order.layer, statement, _DECIMALS.get(order.layer, 7))
+    if driver == "CSV":
+        return layer_files.table_csv(_stated(layer_files.with_bounds(layer), release, order))
     content = io.BytesIO()
-    frame.to_parquet(content, index=False)
-    table = pq.read_table(content)
-    metadata = {**table.schema.metadata, STATEMENT_KEY: statement.encode()}
-    content = io.BytesIO()
-    pq.write_table(table.replace_schema_metadata(metadata), content, compression="zstd")
+    _by_gdal(layer, content, order.layer, driver, statement)
     return content.getbuffer()
+
+
+def _stated(layer: Layer, release: Release, order: _Order) -> Layer:
+    """Return a layer with what the statement says in short: a CSV file has no other place."""
+    facts = {
+        "crs": "" if release.grid.crs is None else crs_label(release.grid.crs),
+        "epsilon": release.epsilon,
+        "neighbours": release.neighbours,
+        "unit": release.unit,
+        "privacy": "private" if release.private else NOT_PRIVATE,
+        **({} if release.covert else {"confidence": float(order.confidence)}),
+    }
+    return layer.with_columns(**{name: [value] * len(layer) for name, value in facts.items()})
+
+
+def _by_gdal(layer: Layer, target: Any, name: str, driver: str, statement: str) -> None:
+    kind = _GEOMETRY.get(name, "Unknown")
+    layer_files.write_by_gdal(layer, target, name, driver, kind, DESCRIPTION=statement)
 
 
 def _cog(release: Release, order: _Order) -> memoryview:
     """Return what is published of the faces as bands of a Cloud-Optimised GeoTIFF."""
-    try:
+    with extras.named():
         import rasterio
         from rasterio.io import MemoryFile
-    except ImportError:
-        raise MissingExtraError("rasterio", "raster") from None
 
     what = "a GeoTIFF, which has a number for each square cell,"
     grid = Grid.needed(release.grid, what, ": export to .gpkg or .parquet")

@@ -15,8 +15,9 @@ import numpy as np
 if TYPE_CHECKING:
     import sqlite3
 
-    import geopandas
     from numpy.typing import NDArray
+
+    from dpregions.geometry.layers import Layer
 
 TABLE = "layer_styles"
 """Where QGIS looks for styles in a GeoPackage."""
@@ -58,9 +59,9 @@ SELECT '', '', c.table_name, g.column_name, ?, ?, ?, 1, ?, '', NULL, c.last_chan
 FROM gpkg_contents c JOIN gpkg_geometry_columns g USING (table_name) WHERE c.table_name = ?"""
 
 
-def add_style(database: sqlite3.Connection, layer: str, faces: geopandas.GeoDataFrame) -> None:
+def add_style(database: sqlite3.Connection, layer: str, faces: Layer) -> None:
     """Make the style of a layer of faces the default one, in a GeoPackage that has no styles."""
-    classes = class_bounds(faces["count"].to_numpy())
+    classes = class_bounds(np.asarray(faces.columns["count"]))
     hatched = "may_be_empty" in faces.columns
     name, legend = _HATCHED if hatched else _PLAIN
     texts = style_qml(classes, hatched), style_sld(classes, hatched, name, layer)

@@ -22,12 +22,12 @@ import numpy as np
 from dpregions.errors import InputError, PrivacyError
 
 if TYPE_CHECKING:
-    import geopandas
     from numpy.typing import NDArray
 
     from dpregions.choices import Neighbours
     from dpregions.geometry.cells import Selection
     from dpregions.geometry.domain import Domain
+    from dpregions.geometry.layers import Layer
     from dpregions.geometry.outlines import Bound, Outlines
     from dpregions.privacy.budget import Budget
     from dpregions.privacy.noise import NoiseSource
@@ -109,6 +109,11 @@ class Mechanism(Protocol):
 
     name: ClassVar[str]
     """The word for it: in `release`, on the command line, in a file."""
+
+    # One that declares `half_for_one: ClassVar[bool] = True` promises more of what it prepares for
+    # replace-one: with one region more or fewer, every result is as likely up to exp(epsilon / 2).
+    # Whoever draws noise for twice the sensitivity of one region may. Groups that users may change
+    # between then cost as much as one of them; of other mechanisms the costs add up.
 
     def prepare(
         self, grid: Domain, bound: Bound, budget: Budget, neighbours: Neighbours
@@ -259,6 +264,12 @@ class Outcome(ABC):
         middle, width = self.estimate(selection), self.half_widths(selection, confidence)
         return np.maximum(middle - width, 0), np.maximum(middle + width, 0)
 
+    def worst_bounds(
+        self, selection: Selection, confidence: float
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return `bounds` that hold whatever detail was not measured; here all was measured."""
+        return self.bounds(selection, confidence)
+
     def bounds_of(
         self, cells: tuple[int, int, int, int], confidence: float
     ) -> tuple[float, float] | None:
@@ -273,7 +284,7 @@ class Outcome(ABC):
     def deviations(self, selection: Selection) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the standard deviations of each estimate: from noise, and from shapes."""
 
-    def to_regions(self) -> geopandas.GeoDataFrame:
+    def to_regions(self) -> Layer:
         """Return the synthetic regions that `counts` are the exact histogram of."""
         raise PrivacyError("this release is not known to be the histogram of any set of regions")
 

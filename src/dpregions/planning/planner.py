@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpregions import extras
 from dpregions.lengths import shown_area, shown_length
 from dpregions.planning import arguments as given
 from dpregions.planning.advice import Asked, Recommendation, advise, with_finer_epsilons
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from dpregions.planning.arguments import Query
     from dpregions.planning.rehearsal import Outcome, Progress, Trial
     from dpregions.privacy.budget import BudgetLike
+
+extras.need("curator")
 
 __all__ = ["Expectation", "Plan", "Recommendation", "plan", "square_grids"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dpregions.errors import InputError, MissingExtraError
+from dpregions import extras
+from dpregions.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,10 +20,8 @@ def need_plot(path: Path | None = None) -> None:
     Where the extra `plot` is not there in full, say how to get it.
     """
     for package in ("matplotlib", "matplotlib.backends.backend_agg", "scipy"):
-        try:
+        with extras.named():
             import_module(package)
-        except ImportError:
-            raise MissingExtraError(package.partition(".")[0], "plot") from None
     if path is None:
         return
     from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -27,13 +27,17 @@ _EXACT = 1 << 53
 """Whole numbers up to this are floats."""
 
 
-def held_by(release: Release) -> Held:
-    """Return what a release holds, in the file's types."""
+def held_by(release: Release, *, filled: bool = False) -> Held:
+    """Return what a release holds, in the file's types.
+
+    With `filled`, estimates too that follow from the mechanism's columns.
+    """
     mechanism = chosen(release.method)  # by its name: that is all a file has of it
     outcome, estimate = release.outcome, None
-    if outcome.signed is not None:
-        estimate = outcome.signed.astype(np.float64)
-        if not (estimate == outcome.signed).all():
+    signed = outcome.estimates() if filled else outcome.signed
+    if signed is not None:
+        estimate = signed.astype(np.float64)
+        if not (estimate == signed).all():
             raise InputError(f"an estimate beyond {_EXACT:,} cannot be saved exactly")
     columns = _conformed(outcome.columns(), mechanism.layout(covert=release.covert))
     return Held(release, outcome.counts, estimate, outcome.options(), columns)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpregions import extras
 from dpregions.crs import crs_label
-from dpregions.errors import MissingExtraError
 from dpregions.geometry.grid import Grid
 from dpregions.releases.statement import NOT_PRIVATE, NOT_RECORDED
 
@@ -35,11 +35,8 @@ def draw_map(release: Release, ax: Any, style: dict[str, Any]) -> Any:
     Coordinates stay those of the CRS, so that other layers can be drawn on top; only the
     labels are in kilometres.
     """
-    try:
+    with extras.named():
         import matplotlib.pyplot as plt
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot") from None
-
     grid = release.grid
     if ax is None:
         xmin, ymin, xmax, ymax = grid.bounds

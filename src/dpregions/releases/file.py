@@ -12,6 +12,7 @@ import hashlib
 import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,14 +30,18 @@ from dpregions.errors import (
 from dpregions.mechanisms.base import Columns, Entries, Held
 from dpregions.mechanisms.known import chosen
 from dpregions.memory import LOADED, LOADED_ENTRY, refuse_beyond
+from dpregions.privacy.groups import Groups
 from dpregions.readable_files import refuse_unreadable
 from dpregions.releases.columns import held_by, outcome_of
+from dpregions.releases.groups import GroupsOutcome
 from dpregions.releases.parquet_pages import claims_of
 from dpregions.releases.statement import LIMIT as STATEMENT_LIMIT
 from dpregions.releases.statement import (
     SHORTER,
+    GroupStated,
     OtherFormatError,
     canonical,
+    parse_groups,
     parse_statement,
     read_statement,
 )
@@ -57,6 +62,8 @@ STATEMENT = "dpregions"
 """Key of the statement in the file's metadata; a mechanism's texts have it before their names."""
 
 KINDS = ("face", "edge", "vertex")
+GROUP = "group"
+"""The column of groups, first in a file that has them: their components one below the other."""
 _FOOTER_LIMIT = 5 << 23
 """Most bytes of a footer: the texts in it have limits of their own, 33 MiB together."""
 _MOST_ENTRIES = 1 << 25
@@ -88,7 +95,9 @@ def save(
         raise InputError(f"a release file cannot keep what this release is asked on. {SHORTER}")
     options = {"compression": "zstd", "store_schema": False}
     with replacing(target, fresh=fresh) as part:
-        with pq.ParquetWriter(part, table.schema, use_dictionary=["kind"], **options) as writer:
+        with pq.ParquetWriter(
+            part, table.schema, use_dictionary=[GROUP, "kind"], **options
+        ) as writer:
             writer.write_table(table)
             writer.add_key_value_metadata(metadata)
         seal(part)
@@ -103,8 +112,7 @@ def read(path: Path | str) -> tuple[Statement, Outcome]:
     path = Path(path)
     refuse_unreadable(path, error=ReleaseFileError, argument="path")
     with open(path, "rb") as raw, _refusing(path):
-        held = _read(raw)
-        return held.statement, outcome_of(held)
+        return _read(raw)
 
 
 @contextmanager
@@ -157,9 +165,41 @@ def _schema(layout: Layout, rows: Domain, *, estimates: bool) -> pa.Schema:
 
 def _table(release: Release) -> tuple[pa.Table, dict[str, str]]:
     """Return a release as a table and the file's metadata."""
+    metadata = {STATEMENT: canonical(release.stated())}
+    if release.is_of_groups:
+        table, texts = _groups_table(release)
+    else:
+        table, texts = _one_table(release)
+    return table, metadata | {f"{STATEMENT}_{name}": text for name, text in texts.items()}
+
+
+def _groups_table(release: Release) -> tuple[pa.Table, dict[str, str]]:
+    """Return the tables of all groups, one below the other, and their texts.
+
+    A text that is that of the first group is there once. Where some groups have estimates of their
+    own, so have all rows: those of the others follow from what the mechanism keeps.
+    """
     import pyarrow as pa
 
-    held = held_by(release)
+    assert release.groups is not None
+    tables, texts = [], dict[str, str]()
+    each = [release.group(label) for label in release.groups.labels]
+    filled = any(one.outcome.signed is not None for one in each)
+    for i, (label, one) in enumerate(zip(release.groups.labels, each, strict=True)):
+        table, own = _one_table(one, filled=filled)
+        name = pa.array([label]).dictionary_encode()
+        column = pa.DictionaryArray.from_arrays(np.zeros(len(table), np.int32), name.dictionary)
+        field = pa.field(GROUP, pa.string(), nullable=False)
+        tables.append(table.add_column(0, field, column.cast(pa.string())))
+        texts |= own if not i else {f"{n}_{i}": t for n, t in own.items() if t != texts[n]}
+    return pa.concat_tables(tables), texts
+
+
+def _one_table(release: Release, *, filled: bool = False) -> tuple[pa.Table, dict[str, str]]:
+    """Return a release, or one group of it, as a table and its mechanism's texts."""
+    import pyarrow as pa
+
+    held = held_by(release, filled=filled)
     layout = chosen(release.method).layout(covert=release.covert)
     schema = _schema(layout, release.rows, estimates=held.signed is not None)
     arrays: dict[str, Any] = _layout(release.rows)
@@ -170,10 +210,8 @@ def _table(release: Release) -> tuple[pa.Table, dict[str, str]]:
         arrays["estimate"] = held.signed.ravel()
     for name, entries in held.columns.lists.items():
         arrays[name] = _lists(entries, schema.field(name).type, held.counts.size)
-    metadata = {STATEMENT: canonical(release.stated())}
-    metadata |= {f"{STATEMENT}_{name}": text for name, text in held.columns.texts.items()}
     table = pa.Table.from_arrays([pa.array(arrays[name]) for name in schema.names], schema=schema)
-    return table, metadata
+    return table, dict(held.columns.texts)
 
 
 def _lists(entries: Entries, kind: pa.ListType, n: int) -> pa.ListArray:
@@ -188,8 +226,8 @@ def _lists(entries: Entries, kind: pa.ListType, n: int) -> pa.ListArray:
     return pa.ListArray.from_arrays(offsets, flat, type=kind)
 
 
-def _read(raw: Any) -> Held:
-    """Return what a file holds, once its seal, its sizes and its schema are right."""
+def _read(raw: Any) -> tuple[Statement, Outcome]:
+    """Return what a file says and holds, once its seal, its sizes and its schema are right."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -209,10 +247,57 @@ def _read(raw: Any) -> Held:
         layout = chosen(statement.method).layout(covert=statement.covert)
     except PrivacyError as error:
         raise OtherFormatError(f"this installation does not know its mechanism: {error}") from None
-    _check_schema(metadata, statement, layout)
-    texts = _texts(metadata.metadata, layout)
-    file = pq.ParquetFile(source, metadata=metadata, read_dictionary=["kind"], **limits)
-    return _held(file, statement, layout, texts, fields["mechanism"])
+    groups = statement.groups
+    is_of_groups = groups is not None and groups.only is None
+    parts = [GroupStated(statement, True, fields["mechanism"])]
+    if is_of_groups:
+        parts = parse_groups(statement, fields["mechanism"])
+    n_rows = [part.statement.rows.n_components for part in parts]
+    _check_schema(metadata, parts[0].statement, layout, sum(n_rows), is_of_groups)
+    texts = _texts(metadata.metadata, layout, len(parts))
+    named = [GROUP, "kind"] if is_of_groups else ["kind"]
+    file = pq.ParquetFile(source, metadata=metadata, read_dictionary=named, **limits)
+    column = partial(_column, file, sum(n_rows))
+    if groups is None or not is_of_groups:
+        return statement, _outcome(column, parts[0], layout, texts[0])
+    whole = cache(column)  # each group has a part of it
+    _check_groups(whole(GROUP), groups.labels, n_rows)
+    outcomes, start = [], 0
+    for part, own, n in zip(parts, texts, n_rows, strict=True):
+        sliced = partial(_slice, whole, start, n)
+        outcomes.append(_outcome(sliced, part, layout, own))
+        start += n
+    each = parts[0].statement.budget
+    made = GroupsOutcome.of(statement.grid, outcomes, groups, each, statement.budget)
+    if made.spending != statement.spending:
+        raise ReleaseFileError("what its groups spent is not what it says")
+    return statement, made
+
+
+def _column(file: pq.ParquetFile, n: int, name: str) -> Any:
+    """Return a column of n rows; refuse missing values."""
+    if name not in file.schema_arrow.names:
+        return None
+    table = file.read([name], use_threads=False)
+    table.validate(full=True)
+    if table.num_rows != n or table[name].null_count:
+        raise ReleaseFileError("it has missing values")
+    return table[name].unify_dictionaries().combine_chunks()
+
+
+def _slice(column: Callable[[str], Any], start: int, n: int, name: str) -> Any:
+    """Return a column's rows of one group."""
+    found = column(name)
+    return None if found is None else found.slice(start, n)
+
+
+def _check_groups(column: Any, labels: tuple[str, ...], n_rows: list[int]) -> None:
+    """Refuse rows that are not those of the groups, one group below the other."""
+    names = column.dictionary.to_pylist()
+    code = np.array([labels.index(name) if name in labels else -1 for name in names], np.int64)
+    wanted = np.repeat(np.arange(len(labels)), n_rows)
+    if not np.array_equal(code[_values(column.indices)], wanted):
+        raise ReleaseFileError("its rows are not those of its groups, in their order")
 
 
 def _statement(metadata: dict[bytes, bytes]) -> dict[str, Any]:
@@ -225,14 +310,22 @@ def _statement(metadata: dict[bytes, bytes]) -> dict[str, Any]:
     return read_statement(text.decode())
 
 
-def _texts(metadata: dict[bytes, bytes], layout: Layout) -> dict[str, str]:
-    """Return the texts of a mechanism; refuse longer ones, and any other metadata."""
-    keys = {f"{STATEMENT}_{name}".encode(): name for name in layout.texts}
-    texts = {keys[key]: text for key, text in metadata.items() if key in keys}
-    longer = any(len(text) > layout.texts[name] for name, text in texts.items())
-    if longer or len(metadata) != 1 + len(texts):
+def _texts(metadata: dict[bytes, bytes], layout: Layout, n: int) -> list[dict[str, str]]:
+    """Return the texts of a mechanism for each of n groups, which are the first one's but for some.
+
+    Refuse longer ones, and any other metadata.
+    """
+    own: list[dict[str, str]] = [{} for _ in range(n)]
+    known = 1
+    for name, most in layout.texts.items():
+        for i in range(n):
+            text = metadata.get(f"{STATEMENT}_{name}{f'_{i}' if i else ''}".encode())
+            if text is not None and len(text) <= most:
+                own[i][name] = text.decode()
+                known += 1
+    if len(metadata) != known:
         raise ReleaseFileError("it has metadata that a release has not, or longer ones")
-    return {name: text.decode() for name, text in texts.items()}
+    return [own[0] | texts for texts in own]
 
 
 def _check_claims(claims: Claims, size: int) -> None:
@@ -247,7 +340,7 @@ def _check_claims(claims: Claims, size: int) -> None:
         max(n for name, n in lists.items() if name.startswith(f"{of}."))
         for of in {name.partition(".")[0] for name in lists}
     )
-    if entries > min(most, _MOST_ENTRIES + 2 * rows) or claims.dictionary > len(KINDS):
+    if entries > min(most, _MOST_ENTRIES + 2 * rows) or claims.dictionary > Groups.MOST:
         raise ReleaseFileError("it has more entries than any release of its size")
     if claims.unpacked > 64 * (rows + entries):
         raise ReleaseFileError("its columns are larger than those of any release")
@@ -259,43 +352,35 @@ def _check_claims(claims: Claims, size: int) -> None:
     )
 
 
-def _check_schema(held: Any, statement: Statement, layout: Layout) -> None:
+def _check_schema(
+    held: Any, statement: Statement, layout: Layout, n: int, is_of_groups: bool
+) -> None:
     """Refuse another schema, or another number of rows, before one is read."""
+    import pyarrow as pa
+
     names = held.schema.to_arrow_schema().names
     # A mechanism whose estimates follow from its own columns keeps none; that is for it to say.
     estimates = "estimate" in names and not statement.covert
     schema = _schema(layout, statement.rows, estimates=estimates)
+    if is_of_groups:
+        schema = schema.insert(0, pa.field(GROUP, pa.string(), nullable=False))
     if held.schema.to_arrow_schema().remove_metadata() != schema:
         raise ReleaseFileError("its columns are not those of a release")
-    n = statement.rows.n_components
     if held.num_rows != n:
         raise ReleaseFileError(f"it has {held.num_rows:,} rows where its grid has {n:,} components")
 
 
-def _held(
-    file: pq.ParquetFile,
-    statement: Statement,
-    layout: Layout,
-    texts: dict[str, str],
-    options: dict[str, Any],
-) -> Held:
-    """Return a file's columns as arrays, one read after another; refuse other rows."""
-    rows = statement.rows
-
-    def column(name: str) -> Any:
-        table = file.read([name], use_threads=False)
-        table.validate(full=True)
-        if table.num_rows != rows.n_components or table[name].null_count:
-            raise ReleaseFileError("it has missing values")
-        return table[name].unify_dictionaries().combine_chunks()
-
+def _outcome(
+    column: Callable[[str], Any], part: GroupStated, layout: Layout, texts: dict[str, str]
+) -> Outcome:
+    """Return what columns hold, read one after another; refuse other rows."""
+    rows = part.statement.rows
     _check_layout(column, rows)
-    signed = None
-    if "estimate" in file.schema_arrow.names:
-        signed = _values(column("estimate")).reshape(rows.counts_shape)
+    estimate = column("estimate") if part.estimates else None
+    signed = None if estimate is None else _values(estimate).reshape(rows.counts_shape)
     counts = _values(column("count")).reshape(rows.counts_shape)
     columns = Columns({name: _entries_of(column(name)) for name in layout.lists}, texts)
-    return Held(statement, counts, signed, options, columns)
+    return outcome_of(Held(part.statement, counts, signed, part.options, columns))
 
 
 def _check_layout(column: Callable[[str], Any], rows: Domain) -> None:

@@ -43,10 +43,7 @@ def _lines(release: Release) -> Iterator[str]:
     aim = release.laid_out_for
     aim = f"; the budget is laid out for {aim}" if aim else ""
     longer = {"shrink": "shrunk to it", "drop": "left out"}[release.oversize]
-    spent = "; ".join(
-        f"{what} with epsilon {part}, noise of scale {scale_for(part, release.sensitivity):g}"
-        for what, part in release.spending
-    )
+    listed = "" if release.groups is None else f", the list of groups by {release.groups.by!r}"
     method = f"{release.method!r}{_options(release)}"
     yield f"dpregions release, method {method}, software version {release.version}."
     yield f"Privacy: {promise}"
@@ -61,15 +58,49 @@ def _lines(release: Release) -> Iterator[str]:
         f"{unit_label(grid.crs)} (longer ones {longer}){grid.enforced_in_words}; so neighbouring "
         f"data move what each measurement counts by at most {release.sensitivity} (L1)."
     )
-    yield f"Measured: {spent}. Every count of each got noise, empty ones too; {release.noise}."
+    yield from _groups(release)
+    yield (
+        f"Measured: {_spent(release)}. Every count of each got noise, empty ones too; "
+        f"{release.noise}."
+    )
     yield (
         f"Public, chosen without looking at the data: {grid!r}, {grid.cells_in_words}{measured}, "
-        f"max_diameter, epsilon{aim}."
+        f"max_diameter, epsilon{listed}{aim}."
     )
     yield f"Exact: {_exact(release)}."
+    if not release.covert:
+        yield f"Intervals: {_intervals(release)}; they are not part of the privacy claim."
     yield from _records(release)
     yield (
         "Not promised: that two releases of the same data cost one epsilon. Their epsilons add up."
+    )
+
+
+def _groups(release: Release) -> Iterator[str]:
+    """Yield what groups a release was made by, if any, and what they cost."""
+    groups = release.groups
+    if groups is None:
+        return
+    n, rule = len(groups.labels), f"One {release.unit} counts in one group at most"
+    if groups.only is not None:
+        yield (
+            f"Group: {groups.only}, one of {n} by {groups.by!r}. {rule}. All of them were released "
+            f"together, and their statement says what they cost together."
+        )
+        return
+    cost = f"together they cost epsilon {release.budget}, as each of them does"
+    if len(release.spending) > 1:
+        cost = f"what they cost adds up to epsilon {release.budget}"
+    yield f"Groups: {n} by {groups.by!r}: {groups.in_words()}. {rule}; {cost}."
+
+
+def _spent(release: Release) -> str:
+    """Return what was measured, and with which noise."""
+    if release.is_of_groups:
+        return "each group by itself, as its own statement says"
+    return "; ".join(
+        f"{what} with epsilon {part}, noise of scale {scale_for(part, release.sensitivity):g}"
+        for what, part in release.spending
     )
 
 
@@ -96,6 +127,17 @@ def _options(release: Release) -> str:
     options = release.outcome.options().items()
     said = [f"{name}={value!r}" for name, value in options if isinstance(value, str | int)]
     return f" ({', '.join(said)})" if said else ""
+
+
+def _intervals(release: Release) -> str:
+    """Return what intervals allow for."""
+    by_law = "they allow for the noise, by its law"
+    if release.outcome.answers_shapes:
+        by_law += (
+            ", and for detail that was not measured, by rules that were checked on real and "
+            'made-up data (detail="worst" leaves that detail open)'
+        )
+    return by_law
 
 
 def _exact(release: Release) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpregions import extras
 from dpregions.crs import unit_label
 from dpregions.engines.choice import tally_of
 from dpregions.errors import (
@@ -29,9 +30,12 @@ from dpregions.errors import (
 from dpregions.geometry.domain import check_domain
 from dpregions.intake.regions import read_unit
 from dpregions.mechanisms.known import chosen
+from dpregions.memory import refuse_beyond
 from dpregions.policy import site_policy
 from dpregions.privacy.budget import Budget, PrivacyUnit
+from dpregions.privacy.groups import Groups
 from dpregions.privacy.noise import MeteredNoise, SystemNoise
+from dpregions.releases.groups import GroupsOutcome
 from dpregions.releases.published import Release
 from dpregions.releases.sign_off import answers_of
 from dpregions.releases.statement import refuse_unwritable
@@ -40,10 +44,12 @@ if TYPE_CHECKING:
     from dpregions.choices import Favour, Method, Neighbours, Oversize, Unit
     from dpregions.geometry.domain import Domain
     from dpregions.geometry.outlines import Bound
-    from dpregions.mechanisms.base import Mechanism, Prepared
+    from dpregions.mechanisms.base import Cost, Mechanism, Outcome, Prepared
     from dpregions.privacy.budget import BudgetLike
     from dpregions.privacy.ledger import Ledger
     from dpregions.privacy.noise import NoiseSource
+
+extras.need("curator")
 
 
 def release(
@@ -60,6 +66,8 @@ def release(
     workload: Any = None,
     favour: Favour | None = None,
     covert: bool = False,
+    by: str | None = None,
+    groups: Iterable[str | int] | None = None,
     crs: Any = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
@@ -104,6 +112,13 @@ def release(
         default), or all places alike.
     covert : bool
         Leave out the signed measurements: no estimates and no intervals, only whole counts.
+    by : str, optional
+        A column of groups of users, such as "age_group": each group is released by itself, at the
+        price of one (docs/groups.md). `Release.group` returns one, the release itself answers for
+        all.
+    groups : list, optional
+        With `by`: the groups, chosen without looking at the data. Each is released, empty ones
+        too; rows of others count nowhere. A user with rows in several counts in one.
     crs : optional
         The CRS of regions that carry none.
     ledger : path or Ledger, optional
@@ -112,7 +127,7 @@ def release(
     dataset : str, optional
         The data set's name in the ledger; published with the release.
     sign_off : path or dict, optional
-        The curator's answers on a sign-off sheet (docs/sign-off.md), published with the release.
+        Answers on a sign-off sheet (docs/sign-off.md), published with the release.
     allow_epsilon : bool
         Take an epsilon above 20, with a `SettingWarning`.
 
@@ -138,6 +153,8 @@ def release(
         workload=workload,
         favour=favour,
         covert=covert,
+        by=by,
+        groups=groups,
         crs=crs,
         sign_off=sign_off,
         allow_epsilon=allow_epsilon,
@@ -175,6 +192,8 @@ def release_tally(
     ledger, dataset : optional
         As in `release`.
     """
+    if terms.grouping is not None and not hasattr(tally, "parts"):
+        raise InputTypeError("a release by groups takes a tally of groups: see engines.groups")
     return _paid(lambda: tally, terms, unit, ledger, dataset)
 
 
@@ -195,7 +214,9 @@ def _paid(
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     promise = PrivacyUnit(terms.neighbours, unit)
     what = f"{terms.mechanism.name}, {terms.grid.cells_in_words}"
-    with book.paying(SystemNoise(), dataset, terms.budget, promise, what) as noise:
+    if terms.grouping is not None:
+        what += f", {len(terms.grouping.labels)} groups by {terms.grouping.by!r}"
+    with book.paying(SystemNoise(), dataset, terms.cost, promise, what) as noise:
         made = _published(noise, count(), unit, terms)
     if noise.entry is not None:
         paid = noise.entry
@@ -239,12 +260,18 @@ class Terms:
     workload: Any = None
     favour: Favour | None = None
     covert: bool = False
+    by: str | None = None
+    groups: Iterable[str | int] | None = None
     crs: Any = None
     sign_off: Any = None
     allow_epsilon: bool = False
 
     budget: Budget = field(init=False)
+    """Of one group, where there are groups."""
     answers: tuple[tuple[str, str], ...] = field(init=False)
+    grouping: Groups | None = field(init=False)
+    cost: Budget = field(init=False)
+    """What the whole release costs."""
     mechanism: Mechanism = field(init=False)
     bound: Bound = field(init=False)
     prepared: Prepared = field(init=False)
@@ -254,13 +281,15 @@ class Terms:
         settle = partial(object.__setattr__, self)
         settle("budget", Budget(self.epsilon))
         self.budget.refuse_long()
-        self.budget.refuse_large(allowed=self.allow_epsilon)
         settle("answers", answers_of(self.sign_off))
         PrivacyUnit(self.neighbours)
         if not isinstance(self.covert, bool | np.bool_):
             raise InputTypeError(Argument("covert"), f" must be True or False, got {self.covert!r}")
         settle("covert", bool(self.covert))
         settle("mechanism", chosen(self.method, self.workload, self.favour))
+        settle("grouping", Groups.of(self.by, self.groups))
+        settle("cost", self._cost())
+        self.cost.refuse_large(allowed=self.allow_epsilon)
         if self.max_diameter is None:
             raise PrivacyError(
                 Argument("max_diameter"),
@@ -272,6 +301,35 @@ class Terms:
         refuse_unwritable(self.grid)
         prepare = self.mechanism.prepare
         settle("prepared", prepare(self.grid, self.bound, self.budget, self.neighbours))
+        if self.grouping is not None:
+            self._refuse_many(len(self.grouping.labels))
+
+    def _cost(self) -> Budget:
+        """Return what the whole release costs: of disjoint groups, as much as one of them."""
+        if self.grouping is None:
+            return self.budget
+        halves = getattr(self.mechanism, "half_for_one", False)
+        cost = self.grouping.cost(self.budget, self.neighbours, halves)
+        cost.refuse_long()
+        return cost
+
+    def most(self) -> Cost:
+        """Return what the release takes at most, of a mechanism that tells: all groups together."""
+        prepared: Any = self.prepared
+        n = 1 if self.grouping is None else len(self.grouping.labels)
+        cost: Cost = prepared.cost()
+        draws, memory, file = (n * part for part in cost)
+        return cost._replace(draws=draws, memory=memory, file=file)
+
+    def _refuse_many(self, n: int) -> None:
+        """Refuse more groups than this machine holds releases of, before anything is spent."""
+        if hasattr(self.prepared, "cost"):
+            refuse_beyond(
+                self.most().memory,
+                f"a release of {n} groups on {self.grid.size_in_words}",
+                ("list fewer ", Argument("groups"), ", or use larger cells"),
+                PrivacyError,
+            )
 
     def held_to_policy(
         self, unit: Unit | None, ledger: Ledger | str | os.PathLike[str] | None
@@ -281,7 +339,7 @@ class Terms:
         if policy is None:
             return None
         path: Any = getattr(ledger, "path", ledger)
-        epsilon = self.budget.epsilon
+        epsilon = self.cost.epsilon
         policy.refuse(epsilon=epsilon, unit=unit, ledger=path, signed=bool(self.answers))
         return policy.digest
 
@@ -315,19 +373,19 @@ class Terms:
 
 def _tally(regions: Any, ids: Any, terms: Terms) -> Any:
     """Return the exact counts of regions. Secret."""
-    options = {"user_id": ids, "crs": terms.crs}
+    options = {"user_id": ids, "crs": terms.crs, "groups": terms.grouping}
     return tally_of(regions, terms.grid, terms.bound, terms.prepared.tally, **options)
 
 
 def _published(noise: NoiseSource, tally: Any, unit: Unit, terms: Terms) -> Release:
     """Add noise, and fit: the one place where the secret meets the noise."""
-    grid, prepared = terms.grid, terms.prepared
-    outcome = prepared.publish(tally, MeteredNoise(noise, terms.budget))
+    grid, prepared, outcome = terms.grid, terms.prepared, _outcome(noise, tally, terms)
     return Release(
         grid=grid,
         base=None if outcome.grid is grid else outcome.grid,
+        groups=terms.grouping,
         method=terms.mechanism.name,
-        budget=terms.budget,
+        budget=terms.cost,
         neighbours=terms.neighbours,
         unit=unit,
         sensitivity=prepared.sensitivity,
@@ -339,5 +397,20 @@ def _published(noise: NoiseSource, tally: Any, unit: Unit, terms: Terms) -> Rele
         spending=outcome.spending,
         covert=terms.covert,
         laid_out_for=getattr(prepared, "laid_out_for", ""),
-        outcome=outcome.covert() if terms.covert else outcome,
+        outcome=outcome,
     )
+
+
+def _outcome(noise: NoiseSource, tally: Any, terms: Terms) -> Outcome:
+    """Return what is published of a tally; of groups, what is published of each."""
+    metered, publish = MeteredNoise(noise, terms.cost), terms.prepared.publish
+    if terms.grouping is None:
+        outcome = publish(tally, metered)
+        return outcome.covert() if terms.covert else outcome
+    # Each group draws within a budget of its own: what they cost together is settled, and debited
+    # before the first draw.
+    shared = metered.allot(terms.cost)
+    parts = [publish(part, MeteredNoise(shared, terms.budget)) for part in tally.parts]
+    if terms.covert:
+        parts = [part.covert() for part in parts]
+    return GroupsOutcome.of(terms.grid, parts, terms.grouping, terms.budget, terms.cost)

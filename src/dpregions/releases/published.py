@@ -8,16 +8,20 @@ mechanism published. It holds nothing exact, and neither type converts into the 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from dpregions.choices import Within, refuse_other
+from dpregions.choices import Detail, Within, refuse_other
 from dpregions.errors import InputError, PrivacyError, QueryError
 from dpregions.geometry.domain import check_domain
+from dpregions.privacy.budget import Budget
+from dpregions.privacy.law import checked_confidence
 from dpregions.releases import file
-from dpregions.releases.statement import Statement
+from dpregions.releases.groups import GroupsOutcome
+from dpregions.releases.statement import Statement, state_group
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +33,10 @@ if TYPE_CHECKING:
     from dpregions.choices import Kind
     from dpregions.geometry.cells import Selection
     from dpregions.geometry.domain import Domain
+    from dpregions.geometry.layers import Layer
     from dpregions.mechanisms.base import Outcome
+    from dpregions.page.notebook import Explorer
+    from dpregions.releases.compare import Comparison
 
 
 class ExpectedError(NamedTuple):
@@ -65,7 +72,18 @@ class Release(Statement):
 
     def stated(self) -> dict[str, Any]:
         """Return every public parameter as JSON's values: the statement of the release's file."""
-        return {**super().stated(), "mechanism": self.outcome.options()}
+        if self.groups is None or not isinstance(self.outcome, GroupsOutcome):
+            return {**super().stated(), "mechanism": self.outcome.options()}
+        each = [
+            state_group(self.group(label), part.signed is not None, part.options())
+            for label, part in zip(self.groups.labels, self.outcome.parts, strict=True)
+        ]
+        return {**super().stated(), "mechanism": {"groups": each}}
+
+    @property
+    def is_of_groups(self) -> bool:
+        """Whether it is of several groups together, each of which has a release of its own."""
+        return isinstance(self.outcome, GroupsOutcome)
 
     @cached_property
     def asked(self) -> Outcome:
@@ -85,9 +103,41 @@ class Release(Statement):
             the release, only what lies inside is counted, with a warning.
         """
         check_domain(grid)
+        if isinstance(self.outcome, GroupsOutcome):
+            return replace(self, grid=grid, outcome=self.outcome.on(grid))
         made = replace(self, grid=grid, base=None if grid == self.rows else self.rows)
         made.asked  # noqa: B018  refuses what cannot be asked
         return made
+
+    def group(self, label: Any) -> Release:
+        """Return the release of one group, of a release that was made by groups.
+
+        Parameters
+        ----------
+        label : str or int
+            One of ``release.groups.labels``.
+
+        Returns
+        -------
+        Release
+            Its regions alone: ask it, export it or save it as any other. Nothing more is published.
+        """
+        if self.groups is None or not isinstance(self.outcome, GroupsOutcome):
+            made = "is of one group" if self.groups is not None else "was not made by groups"
+            raise QueryError(
+                f"this release {made}: make one by release(..., by=, groups=)", argument="group"
+            )
+        one = self.groups.alone(label)
+        part = self.outcome.parts[one.labels.index(one.only or "")]
+        spent = sum((share.epsilon for _, share in part.spending), Fraction(0))
+        return replace(
+            self,
+            groups=one,
+            outcome=part,
+            base=None if part.grid == self.grid else part.grid,
+            budget=Budget(spent),
+            spending=part.spending,
+        )
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -152,6 +202,7 @@ class Release(Statement):
         self,
         *query: Any,
         confidence: float = 0.95,
+        detail: Detail = "likely",
         cells: Any = None,
         within: Within | None = None,
         crs: Any = None,
@@ -161,7 +212,9 @@ class Release(Statement):
         The true count is that of the regions as they were counted: one a user, within
         `max_diameter`. From noisy and public information alone. It is never negative, so
         neither is the interval. Within cells that form no rectangle, it is about the Euler sum
-        over them (see `Grid.is_exact`).
+        over them (see `Grid.is_exact`). It allows for the noise, by its law, and for detail
+        that was not measured, by rules that were checked on many kinds of data and are no part
+        of the privacy claim: see "What intervals promise" in the documentation.
 
         Parameters
         ----------
@@ -169,20 +222,30 @@ class Release(Statement):
             As for `count`.
         confidence : float
             Between 0 and 1.
+        detail : {"likely", "worst"}
+            What is thought of regions inside the parts that were measured. "likely" judges it
+            by noisy counts. "worst" leaves it open, for rectangles alone: whatever regions do
+            there, only noise beyond its quantile makes the interval miss. It is far wider,
+            and takes time in the number of parts.
 
         Returns
         -------
         tuple or pandas.DataFrame
-            ``(low, high)``, numbers or arrays; for frames a DataFrame `low`, `high`.
+            ``(low, high)``, numbers or arrays; for frames a DataFrame `low`, `high`. NaN of a
+            query wholly outside the area, of which nothing is known.
         """
         self._need_signed("intervals")
         rule = self._rule(within)
-        found = self.grid.look_up(query, crs, rule) if cells is None else None
+        refuse_other(detail, Detail, "detail")
+        likely = detail == "likely"
+        found = self.grid.look_up(query, crs, rule) if cells is None and likely else None
         ends = None if found is None else self.asked.bounds_of(found, confidence)
         if ends is not None:
             return ends
         selection = self._selected(query, cells, rule, crs)
-        low, high = self.asked.bounds(selection, confidence)
+        low, high = self._bounds(selection, confidence, detail)
+        if selection.outside.any():
+            low, high = (np.where(selection.outside, np.nan, end) for end in (low, high))
         if selection.index is not None:
             import pandas as pd
 
@@ -228,30 +291,87 @@ class Release(Statement):
 
         return block_arrays(self, block, confidence)
 
-    def select(self, query: tuple[Any, ...], *, within: Within | None, crs: Any) -> Selection:
-        """Return what queries are asked about, for `answers`: each by the rule that answers it."""
-        return self._selected(query, None, self._rule(within), crs)
+    def select(
+        self,
+        query: tuple[Any, ...],
+        *,
+        within: Within | None,
+        crs: Any,
+        cells: Any = None,
+        quiet: bool = False,
+    ) -> Selection:
+        """Return what queries are asked about, for `answers`: each by the rule that answers it.
+
+        With `quiet` without a warning, for who tells of `exact`, `outside` and `cut` otherwise.
+        """
+        level = None if quiet else 3
+        return self._selected(query, cells, self._rule(within), crs, level)
 
     def _selected(
-        self, query: tuple[Any, ...], cells: Any, rule: Within | None, crs: Any
+        self,
+        query: tuple[Any, ...],
+        cells: Any,
+        rule: Within | None,
+        crs: Any,
+        stacklevel: int | None = 3,
     ) -> Selection:
         once = self.asked.answers_shapes
         found: Selection = self.grid.select(
-            query, crs, cells=cells, within=rule, once=once, stacklevel=3
+            query, crs, cells=cells, within=rule, once=once, stacklevel=stacklevel
         )
         return found
 
-    def answers(self, selection: Selection, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
-        """Return `count`, `low` and `high` (unless covert), `within`, `exact`, one a query.
+    def _bounds(
+        self, selection: Selection, confidence: float, detail: Detail
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        asked = self.asked
+        bounds = asked.worst_bounds if detail == "worst" else asked.bounds
+        return bounds(selection, confidence)
+
+    def answers(
+        self, selection: Any, confidence: float = 0.95, detail: Detail = "likely"
+    ) -> dict[str, NDArray[Any]]:
+        """Return `count`, `low` and `high` (unless covert), and what they are about, by query.
 
         `within` is the rule that answered. `exact` says that no region counts twice: a query was
-        answered as drawn, or its cells form a rectangle.
+        answered as drawn, or its cells form a rectangle. A query that is `outside` lies wholly
+        beyond the area (its 0 says nothing), of one that is `cut` the answer is about the part
+        inside, and of one that is `enlarged` about whole cells that reach beyond it.
         """
         found: dict[str, NDArray[Any]] = {"count": self.asked.count(selection)}
         if not self.covert:
-            found["low"], found["high"] = self.asked.bounds(selection, confidence)
+            found["low"], found["high"] = self._bounds(selection, confidence, detail)
         rule = np.where(selection.as_drawn, "shape", "cells")
-        return found | {"within": rule, "exact": selection.exact}
+        found |= {"within": rule, "exact": selection.exact, "outside": selection.outside}
+        cut, enlarged = selection.cut(self.grid), selection.enlarged(self.grid)
+        return found | {"cut": cut, "enlarged": enlarged}
+
+    def compare(self, other: Release) -> Comparison:
+        """Return a comparison with another release: how much more that one counts, and how surely.
+
+        Parameters
+        ----------
+        other : Release
+            Of another time, for instance. On the same cells everything can be compared; on other
+            ones what is asked as drawn.
+
+        Returns
+        -------
+        Comparison
+            It has `count`, `interval`, `cell_arrays` and `describe`.
+
+        Examples
+        --------
+        >>> import dpregions as dpr
+        >>> grid, regions = dpr.synthetic.grid(), dpr.synthetic.regions(500)
+        >>> may, june = (
+        ...     dpr.release(regions, grid, epsilon=1, max_diameter="2km") for _ in range(2)
+        ... )
+        >>> low, high = may.compare(june).interval(*grid.bounds)
+        """
+        from dpregions.releases.compare import Comparison
+
+        return Comparison(self, other)
 
     def expected_error(
         self, *query: Any, cells: Any = None, within: Within | None = None, crs: Any = None
@@ -284,7 +404,7 @@ class Release(Statement):
         anybody's. ``EulerHistogram.from_regions(release.to_regions(), grid).counts`` equals
         ``release.counts``.
         """
-        return self.outcome.to_regions()
+        return self.outcome.to_regions().frame()
 
     def save(self, path: Path | str, *, fresh: bool = False) -> str:
         """Write the release to a Parquet file, whole or not at all; `load` reads it back.
@@ -329,9 +449,13 @@ class Release(Statement):
             components inside a rectangle, the sum of sign times count is `count`. Blocks have
             neither `kind` nor `sign`: their counts are those of their rectangles already.
         """
-        from dpregions.releases.tables import components_frame
+        return self.layer(kind, block=block, confidence=confidence).frame()
 
-        return components_frame(self, kind, block, confidence)
+    def layer(self, kind: Kind = "faces", *, block: int = 1, confidence: float = 0.95) -> Layer:
+        """Return what `to_geodataframe` does, as columns and geometries: without geopandas."""
+        from dpregions.releases.tables import components_layer
+
+        return components_layer(self, kind, block, confidence)
 
     def to_xarray(self, block: int = 1, confidence: float = 0.95) -> xarray.Dataset:
         """Return the cells, or blocks of cells, of a grid as an xarray Dataset (extra `raster`).
@@ -380,6 +504,23 @@ class Release(Statement):
         from dpregions.releases.display import draw_map
 
         return draw_map(self, ax, style)
+
+    def explore(self, name: str = "release", *, confidence: float = 0.95) -> Explorer:
+        """Return a map to explore in a notebook: draw areas, read counts and intervals.
+
+        It needs no server and no network, also in HTML made of the notebook. `Explorer.save`
+        writes it to a file that any browser opens, as `dpregions export` does.
+
+        Parameters
+        ----------
+        name : str
+            What the page calls the release.
+        confidence : float
+            Of the intervals, between 0 and 1.
+        """
+        from dpregions.page.notebook import Explorer
+
+        return Explorer(self, name, checked_confidence(confidence))
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
@@ -21,6 +21,7 @@ from dpregions.errors import CRSError, GridError, ReleaseFileError
 from dpregions.geometry.grid import Grid
 from dpregions.geometry.partition import Partition
 from dpregions.privacy.budget import Budget, PrivacyUnit
+from dpregions.privacy.groups import Groups
 from dpregions.privacy.noise import scale_for
 
 if TYPE_CHECKING:
@@ -102,6 +103,21 @@ def _budget(text: str) -> Budget:
     if not _FRACTION.fullmatch(text) or not int(text.partition("/")[2] or 1):
         raise ReleaseFileError("an epsilon of it is no fraction")
     return Budget(Fraction(text))
+
+
+def _groups_said(groups: Groups | None) -> dict[str, Any]:
+    if groups is None:
+        return {}
+    return {"by": groups.by, "labels": list(groups.labels), "only": groups.only or ""}
+
+
+def _groups(found: dict[str, Any]) -> Groups | None:
+    if not found:
+        return None
+    _check_fields(found, {"by": str, "labels": list, "only": str}, "its groups")
+    if not all(type(label) is str for label in found["labels"]):
+        raise ReleaseFileError("its groups are no text")
+    return Groups(found["by"], tuple(found["labels"]), found["only"] or None)
 
 
 def _entered(entry: str | None) -> str:
@@ -271,6 +287,8 @@ class Statement:
         Of the software.
     software : tuple
         What drew the noise, beside this software: names and versions.
+    groups : Groups or None
+        The disjoint groups of users that it was made by, and which one it is of.
     ledger_entry : str or None
         The debit that paid for it: the ledger's random id, data set, number. None: not recorded.
     ledger_digest : str or None
@@ -319,6 +337,9 @@ class Statement:
     )
     sign_off: Words = field(
         default=(), metadata=_said("sign_off", list, _words("sign_off"), _listed)
+    )
+    groups: Groups | None = field(
+        default=None, metadata=_said("groups", dict, _groups, _groups_said)
     )
 
     @property
@@ -401,6 +422,58 @@ def parse_statement(found: dict[str, Any]) -> Statement:
     said = Statement(**{name: how.read(found[how.name]) for name, how in _FIELDS.items()})
     if found["partition"] != said.grid.form:
         raise ReleaseFileError("its partition is another than its cells are")
+    _check_ranges(said)
+    return said
+
+
+_OF_A_GROUP = ("budget", "spending", "base")
+"""Fields that each group has of its own."""
+
+
+class GroupStated(NamedTuple):
+    """What a file says of one group."""
+
+    statement: Statement
+    estimates: bool
+    """Whether its rows hold estimates that are its own."""
+    options: dict[str, Any]
+    """The mechanism's, as of any release."""
+
+
+def state_group(one: Statement, estimates: bool, options: dict[str, Any]) -> dict[str, Any]:
+    """Return what the statement of all groups says of one, as JSON's values."""
+    own = {_FIELDS[name].name: _FIELDS[name].write(getattr(one, name)) for name in _OF_A_GROUP}
+    return own | {"estimates": estimates, "mechanism": options}
+
+
+def parse_groups(whole: Statement, found: dict[str, Any]) -> list[GroupStated]:
+    """Return what a statement of all groups says of each, checked as that of any release."""
+    groups = whole.groups
+    assert groups is not None
+    _check_fields(found, {"groups": list}, "its mechanism")
+    if len(found["groups"]) != len(groups.labels):
+        raise ReleaseFileError("it does not tell each of its groups")
+    fields = {name: _FIELDS[name] for name in _OF_A_GROUP}
+    wanted = {how.name: how.kind for how in fields.values()}
+    wanted |= {"estimates": bool, "mechanism": dict}
+    read = []
+    for label, part in zip(groups.labels, found["groups"], strict=True):
+        _check_fields(part, wanted, "a group of it")
+        own = {name: how.read(part[how.name]) for name, how in fields.items()}
+        one = replace(whole, groups=groups.alone(label), **own)
+        _check_ranges(one)
+        read.append(GroupStated(one, part["estimates"], part["mechanism"]))
+    each = {one.statement.budget for one in read}
+    costs = {
+        groups.cost(budget, "replace-one", halves) for budget in each for halves in (True, False)
+    }
+    if len(each) != 1 or whole.budget not in costs or whole.base is not None:
+        raise ReleaseFileError("its groups do not cost what it says")
+    return read
+
+
+def _check_ranges(said: Statement) -> None:
+    """Refuse words and numbers that no release has."""
     said.privacy_unit  # noqa: B018  refuses an unknown relation or unit
     if said.oversize not in get_args(Oversize):
         raise ReleaseFileError("its oversize is none of shrink, drop")
@@ -410,4 +483,3 @@ def parse_statement(found: dict[str, Any]) -> Statement:
         raise ReleaseFileError("what it spent does not add up to its epsilon")
     for _, share in said.spending:
         scale_for(share, said.sensitivity)
-    return said

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.errors import Argument, InputError, MissingExtraError
+from dpregions import extras
+from dpregions.errors import Argument, InputError
 from dpregions.geometry.grid import Grid
+from dpregions.geometry.layers import Layer
 from dpregions.privacy.law import checked_confidence
 from dpregions.releases.statement import NOT_PRIVATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import geopandas
     import pyarrow
     import xarray
     from numpy.typing import NDArray
@@ -75,25 +76,25 @@ def _estimates(release: Release, block: int) -> NDArray[Any]:
     return np.concatenate([release.asked.estimate(part) for part in _selections(release, block)])
 
 
-def components_frame(
-    release: Release, kind: Kind, block: int, confidence: float
-) -> geopandas.GeoDataFrame:
+def components_layer(release: Release, kind: Kind, block: int, confidence: float) -> Layer:
     """Return the faces, edges or vertices, or blocks of faces, with their published numbers."""
     if kind == "faces":
-        frame = _blocks_frame(release, block, confidence)
+        layer = _blocks_layer(release, block, confidence)
         if block != 1:
-            return frame
+            return layer
     else:
         checked_confidence(confidence)
-        frame = release.grid.to_geodataframe(kind)
+        layer = release.grid.layer(kind)
         _refuse_blocks_of(kind, block)
         which = release.grid.kinds == list(_KIND_NAMES).index(kind)
-        _append(frame, "count", release.counts[which])
+        layer = layer.with_columns(count=release.counts[which])
         if release.signed is not None:
-            _append(frame, "estimate", release.signed[which].astype(np.float64))
-    frame.insert(0, "kind", _KIND_NAMES[kind])
-    frame.insert(1, "sign", -1 if kind == "edges" else 1)
-    return frame
+            layer = layer.with_columns(estimate=release.signed[which].astype(np.float64))
+    first = {
+        "kind": np.full(len(layer), _KIND_NAMES[kind]),
+        "sign": np.full(len(layer), -1 if kind == "edges" else 1),
+    }
+    return Layer(first | layer.columns, layer.shapes, layer.crs)
 
 
 def _refuse_blocks_of(kind: Kind, block: int) -> None:
@@ -103,33 +104,22 @@ def _refuse_blocks_of(kind: Kind, block: int) -> None:
         )
 
 
-def _blocks_frame(release: Release, block: int, confidence: float) -> geopandas.GeoDataFrame:
-    frame = release.grid.blocks_frame(block)
-    for name, values in block_arrays(release, block, confidence).items():
-        _append(frame, name, values.ravel())
-    return frame
-
-
-def _append(frame: geopandas.GeoDataFrame, name: str, values: NDArray[Any]) -> None:
-    """Add a column before the geometry, which stays the last."""
-    frame.insert(len(frame.columns) - 1, name, values)
+def _blocks_layer(release: Release, block: int, confidence: float) -> Layer:
+    arrays = block_arrays(release, block, confidence)
+    columns = {name: values.ravel() for name, values in arrays.items()}
+    return release.grid.blocks_layer(block).with_columns(**columns)
 
 
 def arrow_table(release: Release) -> pyarrow.Table:
     """Return the faces as an Arrow table, geometries as WKB, the statement in its metadata."""
-    import pyarrow as pa
-
-    frame = _blocks_frame(release, 1, 0.95)
-    table = pa.table(frame.to_arrow(index=False, geometry_encoding="WKB"))
+    table = _blocks_layer(release, 1, 0.95).arrow()
     return table.replace_schema_metadata({release.STATEMENT_KEY: release.describe().encode()})
 
 
 def to_dataset(release: Release, block: int, confidence: float) -> xarray.Dataset:
     """Return the blocks of a grid as an xarray Dataset, with its CRS and the statement."""
-    try:
+    with extras.named():
         import xarray as xr
-    except ImportError:
-        raise MissingExtraError("xarray", "raster") from None
 
     grid = Grid.needed(
         release.grid, "an xarray Dataset, which has rows and columns,", ": use to_geodataframe"

@@ -2,3 +2,7 @@
 
 The release path never imports this package.
 """
+
+from dpregions import extras
+
+extras.need("curator")

@@ -18,12 +18,14 @@ from dpregions.mechanisms.footprint.border import (
     Letters,
     Parts,
     Shares,
+    Unsure,
     border_of,
     nodes_of,
     smooth_table,
 )
 from dpregions.mechanisms.footprint.buckets import Buckets
 from dpregions.mechanisms.footprint.choice import candidates
+from dpregions.mechanisms.footprint.levels import SHAPES as SHAPES_COUNTED
 from dpregions.mechanisms.footprint.levels import WHOLE, Hierarchy
 from dpregions.mechanisms.footprint.measuring import Measured, Noisy, Strategy
 from dpregions.mechanisms.footprint.reading import Reading
@@ -50,7 +52,11 @@ def reading_of(shape, k, strategy, seed) -> Reading:
     counts = rng.poisson(rng.gamma(0.3, 5, len(hierarchy.buckets)))
     noisy = {}
     for level in (WHOLE, *strategy.weights):
-        exact, variance = hierarchy.sums(level, counts), float(rng.choice([0.5, 2, 8, 50]))
+        if level == SHAPES_COUNTED:
+            exact = rng.poisson(20, hierarchy.n_parts(level))
+        else:
+            exact = hierarchy.sums(level, counts)
+        variance = float(rng.choice([0.5, 2, 8, 50]))
         noise = rng.laplace(0, (variance / 2) ** 0.5, len(exact))
         noisy[level] = Noisy(exact + np.rint(noise), variance)
     return Reading(Measured(hierarchy, noisy))
@@ -122,6 +128,22 @@ def test_between_a_root_and_many_cells_no_node_has_more_than_four_places_below()
     assert (parts.nodes["n"] == 0).sum() == len(reading.measured.hierarchy.buckets)
 
 
+@given(made_up_readings())
+def test_what_a_query_cuts_is_never_certain(made):
+    """With a floor, as least spread as if each cut part were torn by it; else as without one."""
+    reading, ranges = made
+    given = reading.measured, reading.expected, held_in_parts(reading), reading.fitted
+    plain = border_of(*given).rectangles(ranges)
+    torn = border_of(*given, Unsure(0.25, 0.25)).rectangles(ranges)
+    floored = border_of(*given, Unsure(0.1, 0.1)).rectangles(ranges)
+    for least, more, most in zip(plain[2:], floored[2:], torn[2:], strict=True):
+        assert (least <= more + 1e-9).all() and (more <= most + 1e-9).all()
+        assert (more >= 0.4 * most - 1e-9).all()
+        assert not more[-1] and not most[-1]  # the whole area
+    same(plain.variance, torn.variance)
+    same(plain.estimate, torn.estimate)
+
+
 def test_queries_of_no_cells_find_nothing():
     walk = reading_of((4, 5), 1, BLOCKS, 0).border
     empty = walk.rectangles(np.array([[0, 2], [-1, 3], [0, 4], [3, 3]]))
@@ -158,7 +180,7 @@ def in_python(walk: Border, ranges: np.ndarray, monkeypatch) -> np.ndarray:
     found = np.zeros((6, ranges.shape[1]))
     border_kernel.walk(
         records[0], walk.parts.depth, n_rows, n_cols, records[1], tables, records[2], members,
-        *walk.shares, *Alike.none(), ranges, found,
+        *walk.shares, *walk.unsure, *Alike.none(), ranges, found,
     )  # fmt: skip
     return found
 

@@ -39,6 +39,15 @@ def groups(*shapes) -> list[int]:
     return shape_groups(filed, *places[:, 2:].T, spans).tolist()
 
 
+@pytest.mark.parametrize("cells", [1, 2, 3, 6, 13])
+def test_patterns_are_grouped_as_the_compiled_loop_groups_bodies(cells):
+    bound = Bound.of(GRID, cells, "shrink")
+    known = catalogue(bound.k + 1, bound.steps)
+    itself = np.indices((known.side + 1, known.side + 1)).transpose(1, 2, 0)
+    expected = shape_groups(itself, known.heights, known.widths, known.spans)
+    np.testing.assert_array_equal(groups_of_patterns(known), expected)
+
+
 def of(family: int, full: int, lean: int) -> int:
     return 1 + CLASSES * family + 3 * full + lean
 

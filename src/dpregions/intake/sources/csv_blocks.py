@@ -1,14 +1,15 @@
 """CSV files, compressed ones too, as blocks of whole records: columns of bytes, never decoded.
 
-Owns the framing: the first line's names decide how many fields a record has, one with more or
-fewer is left out by itself, and no record is cut by a block's end, however long it is. Only
-broken framing is refused (quotes or compression that do not end), without a word of the file.
-The loops are in `io/csv_frames.py`.
+Owns the framing: the first line says what separates fields, commas or semicolons, and its names
+how many fields a record has. One with more or fewer is left out by itself, and no record is cut by
+a block's end, however long it is. Only broken framing is refused (quotes or compression that do not
+end), without a word of the file. The loops are in `io/csv_frames.py`.
 """
 
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,12 +32,44 @@ LONGEST_RECORD = 1 << 27
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
+_WORD = re.compile(r"[^\W\d]+(?:[ .-][^\W\d]+){0,3}\d{0,2}")
+_COLUMN = re.compile(r"(?i)user|id\b|_id|name|lon|lat|geo|wkt|wkb|shape|time|date|^[xy]$")
+
+
+def delimiter_of(path: Path) -> str:
+    """Return what separates fields: semicolons, where the first line has more of them than commas.
+
+    A decimal comma goes with them: it is how spreadsheets write numbers in half of Europe.
+    """
+    line = first_line(path)
+    return ";" if line.count(b";") > line.count(b",") else ","
+
+
+def first_line(path: Path) -> bytes:
+    """Return the first line that is not blank, or its beginning."""
+    with opened(path) as file:
+        start: bytes = file.read(1 << 16)
+    return re.split(rb"[\r\n]", start.removeprefix(_BYTE_ORDER_MARK).lstrip(b"\r\n"), maxsplit=1)[0]
+
+
+def names_in_words(names: list[str]) -> str | None:
+    """Return a sentence with the names in a first line; None where it may be a record.
+
+    It is none where all are words without a number or a parenthesis, which a region has, and one
+    of them is a word that columns are called by.
+    """
+    words = all(_WORD.fullmatch(name) for name in names)
+    if words and len(set(names)) == len(names) and any(map(_COLUMN.search, names)):
+        return f"there are {', '.join(names)}."
+    return None
+
 
 def column_names(path: Path, block: int = CSV_BLOCK) -> list[str]:
     """Return the names in the first line; bytes that are no UTF-8 become escapes."""
+    delimiter = delimiter_of(path)
     with opened(path) as file:
-        for data, dropped in _whole_records(path, file, block, LONGEST_RECORD):
-            names, _ = _header(data)
+        for data, dropped in _whole_records(path, file, block, LONGEST_RECORD, delimiter):
+            names, _ = _header(data, delimiter)
             if dropped:
                 break  # what comes next is a record
             if names:
@@ -62,18 +95,18 @@ def blocks(
     block, longest : int
         How many bytes to read at once, and the length of a record that is too long.
     """
-    turns = None
+    turns, delimiter = None, delimiter_of(path)
     with opened(path) as file:
-        for data, dropped in _whole_records(path, file, block, longest):
+        for data, dropped in _whole_records(path, file, block, longest, delimiter):
             if turns is None:
-                names, end = _header(data)
+                names, end = _header(data, delimiter)
                 if dropped:
                     raise _nameless(path)
                 if not names:
                     continue
                 turns = np.array([columns.index(n) if n in columns else -1 for n in names])
                 data = data[end:]
-            batch, left_out = split(data, columns, turns, longest=longest)
+            batch, left_out = split(data, columns, turns, delimiter=delimiter, longest=longest)
             yield batch, left_out + dropped
 
 
@@ -109,16 +142,16 @@ def split(
     return pa.RecordBatch.from_arrays(arrays, names=columns), left_out
 
 
-def _header(data: bytes) -> tuple[list[str], int]:
+def _header(data: bytes, delimiter: str) -> tuple[list[str], int]:
     """Return the names in the first record, none if all lines are blank, and where it ends."""
     from dpregions.intake.sources import csv_frames as _csv_frames
 
     raw = np.frombuffer(data, np.uint8)
-    start, end, n_fields = _csv_frames.first_record(raw, ord(","), ord('"'))
+    start, end, n_fields = _csv_frames.first_record(raw, ord(delimiter), ord('"'))
     if not n_fields:
         return [], end
     fields = [str(i) for i in range(n_fields)]
-    batch, _ = split(data[start:end], fields, np.arange(n_fields))
+    batch, _ = split(data[start:end], fields, np.arange(n_fields), delimiter=delimiter)
     return [plain_text(column[0].as_py()) for column in batch.columns], end
 
 
@@ -133,7 +166,9 @@ def opened(path: Path) -> Iterator[Any]:
         raise InputError(f"{path} is cut short or damaged: its compression ends wrongly") from None
 
 
-def _whole_records(path: Path, file: Any, block: int, longest: int) -> Iterator[tuple[bytes, int]]:
+def _whole_records(
+    path: Path, file: Any, block: int, longest: int, delimiter: str
+) -> Iterator[tuple[bytes, int]]:
     """Yield a file's bytes, cut where records end, and how many were too long and left out."""
     from dpregions.intake.sources import csv_frames as _csv_frames
 
@@ -144,11 +179,11 @@ def _whole_records(path: Path, file: Any, block: int, longest: int) -> Iterator[
     data = more.removeprefix(_BYTE_ORDER_MARK)
     while more:
         raw = np.frombuffer(data, np.uint8)
-        first, last, state = _csv_frames.frame(raw, state, ord(","), ord('"'))
+        first, last, state = _csv_frames.frame(raw, state, ord(delimiter), ord('"'))
         if state == _csv_frames.BROKEN:
             raise InputError(
                 f"{path} has quotes that do not go in pairs: a quote may open a field, close it "
-                f"before a comma or a line's end, or be doubled within it"
+                f"before a '{delimiter}' or a line's end, or be doubled within it"
             )
         if last:
             start = first if dropping else 0

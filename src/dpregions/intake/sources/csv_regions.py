@@ -23,6 +23,7 @@ from dpregions.intake.geometries import decoded_text
 from dpregions.intake.ids import one_column
 from dpregions.intake.sources import csv_blocks, tables
 from dpregions.intake.sources.requests import Request
+from dpregions.place_names import place_columns
 
 if TYPE_CHECKING:
     import pyarrow
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from dpregions.arrays import Floats
 
 WKT_NAMES = ("geometry", "geom", "wkt")
-PLACE_NAMES = (("lon", "lat"), ("longitude", "latitude"))
 
 
 def open_csv(path: Path, request: Request) -> RegionStream:
@@ -40,7 +40,9 @@ def open_csv(path: Path, request: Request) -> RegionStream:
     request.refuse_useless("CSV", "lon", "lat")
     names = csv_blocks.column_names(path, request.csv_block)
     geometry = _columns(path, names, request)
-    ids = [_named(path, names, "user_id", name) for name in request.id_columns(None)]
+    ids = [
+        _named(path, names, request.argument_of(name), name) for name in request.id_columns(None)
+    ]
     fields = [pa.field(name, pa.large_string()) for name in ids]
     schema = pa.schema([*fields, pa.field("geometry", pa.large_binary())])
     met: Counter[str] = Counter()
@@ -65,30 +67,28 @@ def _columns(path: Path, names: list[str], request: Request) -> list[str]:
         for there in names:
             if there.lower() == name:
                 return [named("geometry", there)]
-    for lon, lat in PLACE_NAMES:
-        if lon in names and lat in names:
-            return [named("lon", lon), named("lat", lat)]
+    if (places := place_columns(names)) is not None:
+        return list(places)
     raise InputError(
-        f"{path}: its first line names no column of regions: {_why(path)} Name the column of WKT "
-        "by ",
+        f"{path}: its first line names no column of regions: {_why(path, names)} Name the column "
+        "of WKT by ",
         *(Argument("geometry", ""), ", or those of places by "),
         *(Argument("lon", ""), " and ", Argument("lat", "")),
     )
 
 
 def _named(path: Path, names: list[str], argument: str, name: str) -> str:
-    one_column(name, names, argument, of=f" of {path}", why=_why(path))
+    one_column(name, names, argument, of=f" of {path}", why=_why(path, names))
     return name
 
 
-def _why(path: Path) -> str:
-    """Return what the first line suggests, and a full stop; nothing of the line itself."""
-    with csv_blocks.opened(path) as file:
-        line = file.readline(1 << 16)
-    for mark, name in ((b";", "semicolons"), (b"\t", "tabs"), (b"|", "bars")):
-        if line.count(mark) > line.count(b","):
-            return f"fields are separated by {name}, it seems, and must be by commas."
-    return "is there a line of names at the top?"
+def _why(path: Path, names: list[str]) -> str:
+    """Return what the first line suggests, in a sentence: its names, unless it may be a record."""
+    line = csv_blocks.first_line(path)
+    for mark, name in ((b"\t", "tabs"), (b"|", "bars")):
+        if line.count(mark) > max(line.count(b","), line.count(b";")):
+            return f"fields are separated by {name}, it seems, and must be by commas or semicolons."
+    return csv_blocks.names_in_words(names) or "is there a line of names at the top?"
 
 
 def _batches(
@@ -102,10 +102,11 @@ def _batches(
     import pyarrow as pa
 
     done, total = 0, path.stat().st_size
+    decimal = tables.decimal_mark(path)
     for chunk, left_out in tables.stream(path, [*ids, *geometry], block=request.csv_block):
         met["left_out"] += left_out  # exact, so for the curator's check alone
         if len(geometry) == 2:
-            wkb = _points(*(tables.numbers(chunk[name]) for name in geometry))
+            wkb = _points(*(tables.numbers(chunk[name], decimal) for name in geometry))
         else:
             wkb = _from_wkt(decoded(chunk[geometry[0]]).to_pylist())
         users = [tables.texts_of(chunk[name]) for name in ids]

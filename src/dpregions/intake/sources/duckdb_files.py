@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dpregions.errors import Argument, InputError, InputTypeError, MissingExtraError, SourceError
+from dpregions import extras
+from dpregions.errors import Argument, InputError, InputTypeError, SourceError
 from dpregions.intake.arrow import (
     Kinds,
     RegionStream,
@@ -33,10 +34,8 @@ _INFERRED = re.compile(r"READ_(?:CSV|JSON|NDJSON)|SNIFF_CSV")
 
 def open_duckdb(place: str | Path, request: Request) -> RegionStream:
     """Open a query on a DuckDB file, or on none (``duckdb://``) for SQL that reads files."""
-    try:
+    with extras.named():
         import duckdb
-    except ImportError:
-        raise MissingExtraError("DuckDB", "db") from None
     request.refuse_useless("DuckDB", "sql")
     sql = query_of(request, "DuckDB")
     errors: Kinds = (duckdb.Error, *arrow_errors())

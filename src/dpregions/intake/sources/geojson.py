@@ -75,6 +75,7 @@ def open_geojson(path: Path, request: Request, block_bytes: int = BLOCK_BYTES) -
     batches = _batches(path, wanted, names, schema, request, block_bytes)
     batches = in_our_words(batches, (OSError,), damaged)
     stream = request.stream(batches, schema, names, "geometry", carried)
+    stream.spells_values = True
     stream.note = UNDECLARED if names else None
     return stream
 

@@ -16,6 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpregions import extras
 from dpregions.crs import read_crs
 from dpregions.errors import Argument, InputError, InputTypeError
 from dpregions.intake.arrow import arrow_batches, arrow_reader, geometry_field, is_arrow
@@ -27,6 +28,8 @@ from dpregions.unforeseen import foreseen
 if TYPE_CHECKING:
     from dpregions.choices import Unit
     from dpregions.intake.arrow import RegionStream
+
+extras.need("curator")
 
 GEOPARQUET = (".parquet", ".pq", ".geoparquet")
 _ADAPTORS = {
@@ -59,6 +62,7 @@ def open_regions(
     lon: str | None = None,
     lat: str | None = None,
     master: str | None = None,
+    by: str | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Any:
     """Open a file, a database or an Arrow stream of regions, to be read in chunks.
@@ -88,6 +92,8 @@ def open_regions(
     master : str, optional
         Open Parquet on Spark at this address ("local[2]", "spark://host:7077") instead of here:
         a file, a folder or any address that Spark reads.
+    by : str, optional
+        The column of groups, which `release` finds under this name (`release(..., by=)`).
     progress : callable, optional
         Called with the share of the source that was read, 0 to 1.
 
@@ -107,7 +113,7 @@ def open_regions(
     >>> release = dpr.release(regions, dpr.synthetic.grid(), epsilon=1, max_diameter="2km")
     """
     names = {"sql": sql, "layer": layer, "geometry": geometry, "user_id": user_id}
-    for name, value in {**names, "lon": lon, "lat": lat, "master": master}.items():
+    for name, value in {**names, "lon": lon, "lat": lat, "master": master, "by": by}.items():
         if value is not None and not isinstance(value, str):
             raise InputTypeError(Argument(name), f" must be text, got {type(value).__name__}")
     protected(user_id, unit)
@@ -115,7 +121,7 @@ def open_regions(
         both = Argument("lon"), " and ", Argument("lat")
         raise InputError(*both, " go together: name both columns")
     stated = None if crs is None else read_crs(crs)
-    request = Request(user_id, geometry, stated, sql, layer, lon, lat, progress, unit, master)
+    request = Request(user_id, geometry, stated, sql, layer, lon, lat, progress, unit, master, by)
     if master is not None:
         from dpregions.intake.sources.spark_files import open_on_spark
 

@@ -12,6 +12,7 @@ from contextlib import closing, suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from dpregions import extras
 from dpregions.crs import read_crs
 from dpregions.errors import (
     Argument,
@@ -61,10 +62,8 @@ _STATES = {
 
 def open_postgis(url: str, request: Request) -> RegionStream:
     """Open a query on a PostGIS database."""
-    try:
+    with extras.named():
         import sqlalchemy
-    except ImportError:
-        raise MissingExtraError("SQLAlchemy", "db") from None
     request.refuse_useless("PostGIS", "sql")
     sql = query_of(request, "PostGIS")
     database = Database.at(sqlalchemy, url)

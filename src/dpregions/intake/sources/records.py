@@ -95,7 +95,9 @@ def stream(
     """Return records as a stream; where reading fails in a known way, their file is damaged."""
     size = path.stat().st_size
     batches = record_batches(in_our_words(records, kinds, damaged(path)), ids, request, size)
-    return request.stream(batches, record_schema(ids), ids, "geometry", crs)
+    made = request.stream(batches, record_schema(ids), ids, "geometry", crs)
+    made.spells_values = True
+    return made
 
 
 def record_batches(

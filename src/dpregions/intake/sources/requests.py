@@ -14,7 +14,7 @@ from dpregions.choices import Unit
 from dpregions.crs import one_crs
 from dpregions.errors import Argument, InputError
 from dpregions.intake.arrow import RegionStream, plain_column, plain_type
-from dpregions.intake.ids import refuse_kind
+from dpregions.intake.ids import one_column, refuse_kind
 from dpregions.intake.sources.csv_blocks import CSV_BLOCK
 from dpregions.intake.units import id_columns
 
@@ -43,6 +43,7 @@ class Request:
     progress: Callable[[float], None] | None = None
     unit: Unit | None = None
     master: str | None = None
+    by: str | None = None
     chunk_rows: int = CHUNK_ROWS
     csv_block: int = CSV_BLOCK
 
@@ -54,8 +55,20 @@ class Request:
                 raise InputError(Argument(name, ""), f" has no use for {kind}: leave it out")
 
     def id_columns(self, names: list[str] | None, marked: str | None = None) -> list[str]:
-        """Return the columns that make an id, out of those that a source declares."""
-        return id_columns(self.user_id, self.unit, marked=marked, columns=names)
+        """Return the columns to read beside regions, out of those that a source declares.
+
+        Those that make an id, and that of groups, which are compared alike.
+        """
+        ids = id_columns(self.user_id, self.unit, marked=marked, columns=names)
+        if self.by is None:
+            return ids
+        if names is not None:
+            one_column(self.by, names, "by")
+        return ids if self.by in ids else [*ids, self.by]
+
+    def argument_of(self, column: str) -> str:
+        """Return the argument that names a column which is read beside regions."""
+        return "by" if column == self.by else "user_id"
 
     def show(self, done: float) -> None:
         """Report the share of the work done."""
@@ -79,7 +92,7 @@ class Request:
                 Argument("user_id", repr(self.user_id)), " is the column of regions: name another"
             )
         for name in ids:
-            refuse_kind(name, schema.field(name).type)
+            refuse_kind(name, schema.field(name).type, self.argument_of(name))
         fields = [pa.field(name, plain_type(schema.field(name).type)) for name in ids]
         fields.append(pa.field("geometry", plain_type(schema.field(geometry).type)))
         plain = pa.schema(fields)

@@ -11,8 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from dpregions import extras
 from dpregions.crs import one_crs
-from dpregions.errors import Argument, InputError, InputTypeError, MissingExtraError
+from dpregions.errors import Argument, InputError, InputTypeError
 from dpregions.intake.arrow import geometry_field
 from dpregions.intake.ids import one_column
 from dpregions.intake.units import UNIT_ATTRIBUTE, stated_unit
@@ -78,10 +79,8 @@ def schema_of(frame: Any) -> pyarrow.Schema:
 
 def session_at(master: str) -> Any:
     """Return a Spark session at a master's URL; refuse where there is no Spark, Java or master."""
-    try:
+    with extras.named():
         from pyspark.sql import SparkSession
-    except ImportError:
-        raise MissingExtraError("pyspark", "spark") from None
     if master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("dpregions")

@@ -21,6 +21,7 @@ from dpregions.intake.sources.spark_files import is_spark as is_spark
 from dpregions.intake.sources.spark_files import schema_of
 from dpregions.intake.sources.spark_workers import Workers
 from dpregions.intake.units import TRAJECTORY, UNIT_ATTRIBUTE
+from dpregions.place_names import places_asked
 from dpregions.unforeseen import READING, foreseen
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ def regions_by_user(
     from pyspark.sql import functions as sql
     from pyspark.sql import types
 
+    lon, lat = places_asked(columns["lon"], columns["lat"], fixes.columns)
+    columns = columns | {"lon": lon, "lat": lat}
     tables.declared_types(schema_of(fixes), columns)
     workers = Workers(fixes.sparkSession)
     rows = fixes.select(*[fixes[f"`{theirs}`"].alias(ours) for ours, theirs in columns.items()])

@@ -41,6 +41,11 @@ CHUNK_ROWS = 1 << 18
 PARQUET = (".parquet", ".pq")
 
 
+def names_of(path: Path) -> list[str]:
+    """Return the names of a table's columns."""
+    return list(_schema(path).names)
+
+
 def column_types(path: Path, columns: dict[str, str]) -> dict[str, Any]:
     """Return the Arrow types of the columns that are there, by our names, or refuse the table.
 
@@ -55,7 +60,10 @@ def column_types(path: Path, columns: dict[str, str]) -> dict[str, Any]:
 
     schema = _schema(path)
     # A Parquet file declares its names; what a CSV file has in their place may be a record.
-    why = None if path.suffix in PARQUET else "its first line does not name it: is there a header?"
+    why = None
+    if path.suffix not in PARQUET:
+        known = csv_blocks.names_in_words(schema.names)
+        why = known or "its first line does not name it: is there a header?"
     there = {name: to for name, to in columns.items() if name != "t" or to in schema.names}
     types = declared_types(schema, there, of=f" of {path}", why=why)
     return {name: pa.large_string() if _is_text(t) else t for name, t in types.items()}
@@ -174,7 +182,7 @@ def _damaged(path: Path) -> InputError:
     return InputError(f"{path} is empty or cannot be read as {path.suffix}")
 
 
-def standard(chunk: Any, columns: dict[str, str], ids: Any) -> pd.DataFrame:
+def standard(chunk: Any, columns: dict[str, str], ids: Any, decimal: str = ".") -> pd.DataFrame:
     """Return a table's chunk under our names and types, without the rows that have no user.
 
     Parameters
@@ -185,6 +193,8 @@ def standard(chunk: Any, columns: dict[str, str], ids: Any) -> pd.DataFrame:
         The table's names of our columns. Those of `lon`, `lat`, `t` that it lacks are left out.
     ids : pyarrow.DataType
         The type of all files' ids, from `id_type`.
+    decimal : str
+        What stands before the decimals of numbers in text.
     """
     import pandas as pd
     import pyarrow as pa
@@ -195,8 +205,8 @@ def standard(chunk: Any, columns: dict[str, str], ids: Any) -> pd.DataFrame:
         rows["user_id"] = users.to_pandas()
         for name, column in columns.items():
             if name != "user_id" and column in chunk.schema.names:
-                read = times if name == "t" else numbers
-                rows[name] = read(chunk[column].filter(known))
+                values = chunk[column].filter(known)
+                rows[name] = times(values) if name == "t" else numbers(values, decimal)
     except pa.ArrowNotImplementedError:
         kinds = ", ".join(f"{name} {chunk.schema.field(name).type}" for name in chunk.schema.names)
         raise InputTypeError(f"columns of these types cannot be read: {kinds}") from None
@@ -260,13 +270,24 @@ def _is_text(kind: Any) -> bool:
     return str(kind) in ("string", "large_string", "string_view")
 
 
-def numbers(column: Any) -> Any:
-    """Return a column as floats, NaN where it is none."""
+def decimal_mark(path: Path) -> str:
+    """Return what stands before the decimals of a table's numbers in text."""
+    is_text = path.suffix not in PARQUET
+    return "," if is_text and csv_blocks.delimiter_of(path) == ";" else "."
+
+
+def numbers(column: Any, decimal: str = ".") -> Any:
+    """Return a column as floats, NaN where it is none.
+
+    Where numbers in text have a decimal comma, they may have a point as well.
+    """
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     column = plain_column(column)
     if _is_text(column.type) or pa.types.is_binary(column.type):
-        return numbers_of_text(decoded(column))
+        text = decoded(column)
+        return numbers_of_text(pc.replace_substring(text, decimal, ".") if decimal != "." else text)
     return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
 

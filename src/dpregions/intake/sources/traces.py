@@ -22,6 +22,7 @@ from dpregions.crs import on_the_globe
 from dpregions.errors import Argument, InputError, InputTypeError
 from dpregions.intake.ids import plain_text
 from dpregions.intake.sources import csv_blocks, tables
+from dpregions.place_names import places_asked
 from dpregions.readable_files import refuse_unreadable
 
 if TYPE_CHECKING:
@@ -131,6 +132,7 @@ def read_fixes(
         "auto" goes by the files' names. A table is Parquet or CSV.
     user_id, lon, lat, time : str
         Names of a table's columns. A table may do without `time`; numbers there are Unix seconds.
+        Where nobody names them, `longitude` and `latitude` are found too.
     batch_fixes : int
         Fixes after which a batch is handed on, completed to whole users.
     progress : callable, optional
@@ -166,6 +168,9 @@ def read_fixes(
         names = "user_id, lon, lat and time"
         raise InputTypeError(f"{names} must name columns, got {columns}", argument="user_id")
     files, kind = _files(given, format)
+    if kind == "table":
+        lon, lat = places_asked(lon, lat, tables.names_of(files[0]))
+        columns |= {"lon": lon, "lat": lat}
     return FixReader(files, kind, columns, batch_fixes, progress or (lambda done: None))
 
 
@@ -230,8 +235,9 @@ class FixReader:
     def _table_chunks(self, order: _Order, turn: int, passes: int) -> Iterator[pd.DataFrame]:
         done = 0
         for path in self._files:
+            decimal = tables.decimal_mark(path)
             for chunk, wrong in self._stream(path, list(self._columns.values())):
-                rows = tables.standard(chunk, self._columns, order.ids)
+                rows = tables.standard(chunk, self._columns, order.ids, decimal)
                 done += chunk.num_rows
                 wrong += chunk.num_rows - len(rows)
                 yield self._sound(rows, wrong, _TABLE_CLOCK, count=turn == 0)

@@ -7,8 +7,8 @@ from a query. The values are those that the walk finds by itself.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dpregions.compiled import njit
 from dpregions.mechanisms.footprint.border_kernel import SAMPLED, chance_of, partly, sampled
 
 

@@ -17,11 +17,11 @@ from dpregions.curve import along_curve
 from dpregions.errors import InputError
 from dpregions.geometry.doubled import SpanCounts
 from dpregions.geometry.lattice import STEPS
+from dpregions.geometry.layers import Layer
 from dpregions.mechanisms.footprint.witnesses import ragged
 from dpregions.memory import BODY, refuse_beyond
 
 if TYPE_CHECKING:
-    import geopandas
     from numpy.typing import NDArray
 
     from dpregions.geometry.grid import Grid
@@ -143,14 +143,12 @@ class Bodies:
         whole.add_patterns(self.row, self.col, self.catalogue.spans, self.pattern, self.times)
         return whole.settled()
 
-    def to_regions(self, grid: Grid) -> geopandas.GeoDataFrame:
+    def to_regions(self, grid: Grid) -> Layer:
         """Return each body as a convex polygon, in the grid's CRS.
 
         A vertex is put in the middle of its lattice step, so that reading it back snaps to
         the same step: the polygons have exactly the histogram `counts`.
         """
-        import geopandas
-
         refuse_coarse_floats(grid)
         n = int(self.times.sum())
         refuse_beyond(
@@ -163,7 +161,7 @@ class Bodies:
         for start in range(0, n, _BATCH):
             at = np.arange(start, min(start + _BATCH, n))
             shapes[at] = self._polygons(np.searchsorted(ends, at, side="right"), grid)
-        return geopandas.GeoDataFrame(geometry=shapes, crs=grid.crs)
+        return Layer({}, shapes, grid.crs)
 
     def corners(
         self, grid: Grid

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dpregions import extras
 from dpregions.mechanisms.footprint.alike import Alike
 from dpregions.mechanisms.footprint.fits import combine
 from dpregions.mechanisms.footprint.levels import letter_groups
@@ -186,9 +187,29 @@ class Parts:
         Between a node and many children come virtual nodes that were not measured, blocks of
         doubling sides: they change no fit, and let a walk pass by what it does not cut.
         """
-        from dpregions.mechanisms.footprint.parts_kernel import laid_out
+        parent = np.ascontiguousarray(parent, np.int64)
+        if extras.is_there("numba"):
+            from dpregions.mechanisms.footprint import parts_kernel
 
-        return cls(*laid_out(np.ascontiguousarray(parent, np.int64), nodes))
+            return cls(*parts_kernel.laid_out(parent, nodes))
+        from dpregions.mechanisms.footprint import parts_layout
+
+        return cls(*parts_layout.laid_out(parent, nodes))
+
+
+class Unsure(NamedTuple):
+    """What p(1 - p) is at least where a query cuts a leaf, p the share that is thought to touch.
+
+    No share is known to be next to none, or next to all.
+    """
+
+    detail: float = 0.0
+    """Of a leaf whose regions were not told apart."""
+    bucket: float = 0.0
+    """Of a leaf that is a single bucket."""
+
+
+_SURE = Unsure()
 
 
 class Found(NamedTuple):
@@ -199,7 +220,8 @@ class Found(NamedTuple):
     variance: Floats
     """Of the estimate, from noise."""
     detail: Floats
-    """Sum of p(1 - p) times held over leaves with detail, p their share that touches."""
+    """Sum of p(1 - p) times held over leaves with detail, p their share that touches; where the
+    query cuts one, p(1 - p) is at least what `Unsure` says."""
     detail_squares: Floats
     """The same times held squared."""
     bucket: Floats
@@ -219,6 +241,7 @@ class Border:
     parts: Parts
     letters: Letters
     shares: Shares
+    unsure: Unsure = _SURE
 
     def rectangles(self, ranges: Ints) -> Found:
         """Return what is found of many; ``row0, row1, col0, col1`` of cells, a column each."""
@@ -254,7 +277,7 @@ class Border:
         """The kernel, all that it takes beside queries, and what queries share: nothing."""
         from dpregions.mechanisms.footprint.border_kernel import walk
 
-        given = self.parts.nodes, self.parts.depth, *self.letters, *self.shares
+        given = self.parts.nodes, self.parts.depth, *self.letters, *self.shares, *self.unsure
         return walk, given, Alike.none()
 
     @cached_property
@@ -278,7 +301,11 @@ class Border:
 
 
 def border_of(
-    measured: Measured, expected: Floats, held: Floats, fit: Floats | None = None
+    measured: Measured,
+    expected: Floats,
+    held: Floats,
+    fit: Floats | None = None,
+    unsure: Unsure = _SURE,
 ) -> Border:
     """Return the border of a hierarchy's measured levels.
 
@@ -291,7 +318,7 @@ def border_of(
         shares = Shares.by_bucket(b, expected, int(nodes["side"][-1]))
     letters = Letters.of((b.n_rows, b.n_cols), b.heights, b.widths, groups, tables=b.tables)
     letters.letters["start"] = b.starts[:-1]
-    return Border(Parts.of(parent, nodes), letters, shares)
+    return Border(Parts.of(parent, nodes), letters, shares, unsure)
 
 
 def nodes_of(

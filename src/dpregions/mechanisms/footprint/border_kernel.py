@@ -7,7 +7,8 @@ rectangle, or none does, nothing below it is visited: only nodes that the border
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from dpregions.compiled import njit
 
 OUTSIDE, INSIDE, CUT = 0, 1, 2
 FINENESS = 16
@@ -339,12 +340,14 @@ def meets(node, group, n_rows, n_cols, q0, q1, q2, q3):
 @njit(cache=True, nogil=True)
 def walk(
     nodes, depth, n_rows, n_cols, letters, tables, groups, members, dense, expected, summed,
-    density, few, least, tall, wide, chances, starts, misses, miss_starts, miss_sides,
+    density, few, least, unsure_detail, unsure_bucket,
+    tall, wide, chances, starts, misses, miss_starts, miss_sides,
     mixed, mixed_starts, mixed_weights, ranges, found,
 ):  # fmt: skip
     """Fill `found` for each column of ranges: estimate, variance, and sums of p(1-p) over leaves.
 
-    These are p(1-p) times held and held squared of leaves with detail below, then of the others.
+    These are p(1-p) times held and held squared of leaves with detail below, then of the others;
+    p(1-p) is taken as at least `unsure_detail` or `unsure_bucket` of a leaf that the query cuts.
     The variance goes up the tree: `slope` is how the query's answer moves with a node's fit, `rest`
     what its children's errors add beside. `tall` and what follows is what queries alike share,
     as `alike.Alike` has it.
@@ -374,7 +377,8 @@ def walk(
                     tall, wide, chances, starts, misses, miss_starts, miss_sides,
                     mixed, mixed_starts, mixed_weights, q0, q1, q2, q3,
                 )  # fmt: skip
-                either = max(slope * (1 - slope), 0.0) * node.held
+                unsure = unsure_detail if node.detail else unsure_bucket
+                either = max(slope * (1 - slope), unsure) * node.held
                 first = 2 if node.detail else 4
                 found[first, q] += either
                 found[first + 1, q] += either * node.held

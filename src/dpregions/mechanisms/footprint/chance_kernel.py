@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from dpregions.compiled import njit
 
 OUTSIDE, INSIDE, CROSSED = 0, 1, 2
 _REF_X, _REF_Y = 0.4871, 0.5219  # of the point of a cell that parity is known of: no round place

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from dpregions import extras
 from dpregions.crs import crs_label, same_crs
 from dpregions.errors import (
     Argument,
@@ -19,6 +21,7 @@ from dpregions.errors import (
     DPRegionsWarning,
     GridError,
     InputTypeError,
+    MissingExtraError,
     OutsideAreaWarning,
     PrivacyError,
 )
@@ -26,13 +29,15 @@ from dpregions.geometry.partition import Partition
 from dpregions.mechanisms.base import Columns, Outcome
 
 if TYPE_CHECKING:
-    import geopandas
     from numpy.typing import NDArray
 
     from dpregions.geometry.cells import Selection
     from dpregions.geometry.domain import Domain
+    from dpregions.geometry.layers import Layer
     from dpregions.mechanisms.footprint.outcome import FootprintOutcome
 
+_MOST_INTERPRETED = 1000
+"""Distinct bodies that are counted on cells without a compiler: some seconds of work."""
 _MOST_LAID = 1 << 18
 """Witnesses laid on the cells, about, for the signed estimates of components."""
 
@@ -60,10 +65,32 @@ class BodiesElsewhere(Outcome):
         _refuse_elsewhere(source.grid, grid)
         _warn_beyond(source, grid)
         coords, starts, times = source.corners()
+        if not extras.is_there("numba") and len(times) > _MOST_INTERPRETED:
+            bodies = f"counting {len(times):,} distinct bodies on the cells of a partition"
+            raise MissingExtraError("numba", "curator", bodies)
         counter = grid.counter()
         counter.add_times(grid.outlines(coords, starts, None), times)
-        signed = None if source.is_covert else _expected(source, grid)
-        return cls(grid, counter.histogram(), signed, source.spending, source)
+        return cls(grid, counter.histogram(), None, source.spending, source)
+
+    @property
+    def is_covert(self) -> bool:
+        """Whether what was published has no signed part."""
+        return self.source.is_covert
+
+    def estimates(self) -> NDArray[np.float64] | None:
+        """Return the signed estimate of every component, made when it is first asked."""
+        return self._estimates
+
+    @cached_property
+    def _estimates(self) -> NDArray[np.float64] | None:
+        if self.source.is_covert:
+            return None
+        if not extras.is_there("numba"):
+            laid = "laying bodies on every edge and vertex of a partition"
+            raise MissingExtraError("numba", "curator", laid)
+        found = _expected(self.source, self.grid)
+        found.flags.writeable = False
+        return found
 
     def count(self, selection: Any) -> NDArray[np.int64]:
         """Return how many bodies touch what is asked."""
@@ -76,6 +103,10 @@ class BodiesElsewhere(Outcome):
     def bounds(self, selection: Any, confidence: float) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the ends of intervals, which hold the counts too."""
         return self.source.bounds(self._at_home(selection), confidence)
+
+    def worst_bounds(self, selection: Any, confidence: float) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the ends of intervals whatever regions do inside measured parts."""
+        return self.source.worst_bounds(self._at_home(selection), confidence)
 
     def half_widths(self, selection: Any, confidence: float) -> NDArray[np.float64]:
         """Return half widths from the deviations of noise and of shapes."""
@@ -92,7 +123,7 @@ class BodiesElsewhere(Outcome):
             warnings.simplefilter("ignore", DPRegionsWarning)
             return self.source.grid.select((shapes,), within="shape")
 
-    def to_regions(self) -> geopandas.GeoDataFrame:
+    def to_regions(self) -> Layer:
         """Return each body as a convex polygon."""
         return self.source.to_regions()
 
@@ -131,7 +162,7 @@ def _warn_beyond(source: FootprintOutcome, grid: Partition) -> None:
 
     measured = shapely.box(*source.grid.bounds) if source.area is None else source.area
     # The cells of the release's own partition reach a few lattice steps beyond its area.
-    cells = np.asarray(grid.to_geodataframe("faces").geometry.array)
+    cells = grid.layer("faces").shapes
     width = max(np.ptp(np.reshape(source.grid.bounds, (2, 2)), axis=0))
     whole = shapely.buffer(measured, 1e-6 * width, join_style="mitre")
     shapely.prepare(whole)
@@ -146,7 +177,7 @@ def _warn_beyond(source: FootprintOutcome, grid: Partition) -> None:
         )
 
 
-def _expected(source: FootprintOutcome, grid: Partition) -> NDArray[np.float64]:
+def _expected(source: FootprintOutcome, grid: Any) -> NDArray[np.float64]:
     """Return the signed estimate of each component: what witnesses of each bucket touch."""
     signed = np.zeros(grid.n_components)
     for coords, starts, weight in source.laid_out(_MOST_LAID):

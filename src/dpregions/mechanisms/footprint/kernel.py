@@ -7,7 +7,8 @@ cell columns, relative to the footprint's left column, (1, 0) where there is non
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from dpregions.compiled import njit
 
 
 @njit(cache=True, nogil=True)
@@ -168,7 +169,7 @@ def shape_class(height, width, spans):
             filled += 1
             lean += up * (2 * c - width + 1)
     full = filled / (height * width)
-    level = (full >= 0.4) + (full >= 0.6) + (full >= 0.8) + (full >= 0.95)
+    level = int(full >= 0.4) + int(full >= 0.6) + int(full >= 0.8) + int(full >= 0.95)
     return 3 * level + 1 + (12 * lean > whole) - (12 * lean < -whole)
 
 

@@ -42,7 +42,6 @@ from dpregions.mechanisms.footprint.levels import SHAPES, WHOLE, Hierarchy
 from dpregions.mechanisms.footprint.measuring import Measured, Strategy, measure
 from dpregions.mechanisms.footprint.outcome import FootprintOutcome
 from dpregions.mechanisms.footprint.reading import Reading
-from dpregions.mechanisms.footprint.shape_mix import shaped
 from dpregions.mechanisms.footprint.sizes import MOST_SIDE
 from dpregions.mechanisms.footprint.tally import FootprintTally
 from dpregions.mechanisms.footprint.tree import codec as tree_codec
@@ -95,6 +94,7 @@ class Footprint:
     """
 
     name: ClassVar[str] = "footprint"
+    half_for_one: ClassVar[bool] = True
 
     workload: Any = None
     favour: Favour = "people"
@@ -223,7 +223,7 @@ class Footprint:
             read = TreeReading(grown)
             return TreeOutcome(grid, held.counts, None, said.spending, found, read, how)
         bodies, measured, strategy, area = codec.read(held, grid)
-        reading = None if measured is None else Reading(shaped(measured))
+        reading = None if measured is None else Reading(measured)
         return FootprintOutcome(
             grid, held.counts, held.signed, said.spending, bodies, reading, strategy, area
         )
@@ -375,8 +375,8 @@ class PreparedFootprint:
 
     def post_process(self, strategy: Strategy, measured: Measured) -> FootprintOutcome:
         """Fit the noisy counts and make bodies of them."""
-        measured = shaped(measured, self.tuning)
-        reading, tree = Reading(measured, self.tuning), measured.hierarchy
+        reading = Reading(measured, self.tuning)
+        tree = reading.measured.hierarchy
         bodies = make_bodies(tree.buckets, reading.held)
         shares = strategy.shares(self.first, self.rest)
         return FootprintOutcome(
@@ -400,8 +400,8 @@ class PreparedFootprint:
         """Return about what `publish` gives as counts, without making bodies one by one."""
         assert self.fixed is not None
         total = self.measured_total(tally, noise)
-        measured = shaped(self._measured(self.fixed, total, tally, noise), self.tuning)
-        return measured.hierarchy.buckets.expand(Reading(measured, self.tuning).held)
+        reading = Reading(self._measured(self.fixed, total, tally, noise), self.tuning)
+        return reading.measured.hierarchy.buckets.expand(reading.held)
 
     def total_variances(self) -> tuple[float, float]:
         """Return the variance of the noisy total, by itself and after the fit."""

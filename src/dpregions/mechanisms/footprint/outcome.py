@@ -17,16 +17,17 @@ from dpregions.mechanisms.footprint import codec
 from dpregions.mechanisms.footprint.elsewhere import BodiesElsewhere
 from dpregions.mechanisms.footprint.reading import Inside, Reading, half_widths
 from dpregions.mechanisms.footprint.tuning import TUNING
+from dpregions.mechanisms.footprint.worst import cells_around
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import geopandas
     from numpy.typing import NDArray
 
     from dpregions.geometry.cells import Selection
     from dpregions.geometry.domain import Domain
     from dpregions.geometry.grid import Grid
+    from dpregions.geometry.layers import Layer
     from dpregions.mechanisms.base import Columns
     from dpregions.mechanisms.footprint.bodies import Bodies, DrawnBodies
     from dpregions.mechanisms.footprint.measuring import Strategy
@@ -99,6 +100,17 @@ class FootprintOutcome(Outcome):
         low, high = np.maximum(middle - width, 0), np.maximum(middle + width, 0)
         return np.minimum(low, count), np.maximum(high, count)
 
+    def worst_bounds(
+        self, selection: Selection, confidence: float
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return intervals that hold whatever regions do inside measured parts, and the count."""
+        assert self.reading is not None
+        inner, outer = cells_around(selection, self.grid)
+        found, count = self.reading.worst.bounds(inner, outer), self.count(selection)
+        low = found.sure - half_widths(found.sure_deviation, 0.0, confidence)
+        high = found.possible + half_widths(found.possible_deviation, 0.0, confidence)
+        return np.minimum(np.maximum(low, 0.0), count), np.maximum(high, count)
+
     def bounds_of(
         self, cells: tuple[int, int, int, int], confidence: float
     ) -> tuple[float, float] | None:
@@ -140,7 +152,7 @@ class FootprintOutcome(Outcome):
         assert self.reading is not None
         return self.reading.laid_out(self.grid, most)
 
-    def to_regions(self) -> geopandas.GeoDataFrame:
+    def to_regions(self) -> Layer:
         """Return each body as a convex polygon."""
         return self._placed.to_regions(self.grid)
 
@@ -163,5 +175,5 @@ class FootprintOutcome(Outcome):
 
     def _columns(self) -> Columns:
         """Return the same, of a release that can be saved."""
-        measured = None if self.reading is None else self.reading.measured
+        measured = None if self.reading is None else self.reading.counted
         return codec.columns_of(self.grid, self.bodies, measured, self.strategy)

@@ -6,9 +6,10 @@ Knows blocks of cells and their order, and nothing of what is in them.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-_FEW = 4
+from dpregions.compiled import njit
+
+FEW = 4
 """Nodes with more places below than this get virtual nodes between."""
 
 
@@ -104,7 +105,7 @@ def _halved(order, spare, run, kids, given, lo, hi, ends):
     extent, half = max(r1 - r0, c1 - c0), max(unit, 1)
     while 2 * half <= extent:
         half *= 2
-    if hi - lo <= _FEW:
+    if hi - lo <= FEW:
         for j in range(lo, hi + 1):
             ends[j - lo] = j
         return hi - lo

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dpregions.mechanisms.footprint.bodies import pulled_in
-from dpregions.mechanisms.footprint.border import Border, border_of
+from dpregions.mechanisms.footprint.border import Border, Unsure, border_of
 from dpregions.mechanisms.footprint.chances import Chances, WitnessSample
 from dpregions.mechanisms.footprint.expectation import expected_buckets, mix_doubt
 from dpregions.mechanisms.footprint.fits import (
@@ -27,7 +27,9 @@ from dpregions.mechanisms.footprint.fits import (
     shares_of,
     signed_fit,
 )
+from dpregions.mechanisms.footprint.shape_mix import shaped
 from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
+from dpregions.mechanisms.footprint.worst import WorstCase, worst_of
 from dpregions.mechanisms.least_squares import sums
 from dpregions.privacy import law
 
@@ -64,8 +66,14 @@ class LaidOut(NamedTuple):
 class Reading:
     """What measurements say of every bucket, and how far that may be off."""
 
-    measured: Measured
+    counted: Measured
+    """On buckets whose shapes are mixed as the catalogue has them."""
     tuning: Tuning = TUNING
+
+    @cached_property
+    def measured(self) -> Measured:
+        """The same, shapes mixed as they were counted; made when the first is asked."""
+        return shaped(self.counted, self.tuning)
 
     @cached_property
     def expected(self) -> NDArray[np.float64]:
@@ -134,7 +142,14 @@ class Reading:
         else:
             held = np.empty(len(self.held))
             held[tree.part[finest]] = self.held
-        return border_of(self.measured, self.expected, held)
+        patterns, t = tree.buckets.alphabet == "patterns", self.tuning
+        unsure = Unsure(bucket=t.unsure_pattern if patterns else t.unsure_bucket)
+        return border_of(self.measured, self.expected, held, unsure=unsure)
+
+    @cached_property
+    def worst(self) -> WorstCase:
+        """What bounds rectangles whatever regions do inside measured parts; made when asked."""
+        return worst_of(self.measured, self.fitted)
 
     def deviations(
         self, selection: Selection, grid: Grid

@@ -171,6 +171,17 @@ class Tuning:
     place_doubt: float = 0.3
     """How far the mix of sizes and places inside unmeasured parts may be off, all of them alike.
     Set as `clumping`. Halved: widths 0.97 of today's; doubled: 1.09."""
+    unsure_leaf: float = 0.1
+    """What p(1 - p) is at least, p the share of a tree's leaf that touches a query which cuts it.
+    Set by coverage on Cabspotting d = 0.16 km, where regions keep to one side of leaves. Left out:
+    62 and 64 % where least were held, at epsilon = 0.5 and 5."""
+    unsure_bucket: float = 0.04
+    """The same of regions of one size at one place. Set by coverage on Cabspotting d = 0.8 km,
+    where nearly all regions touch the middle. Left out: 43 % where least were held, epsilon = 5."""
+    unsure_pattern: float = 0.0003
+    """The same of regions of one pattern: some had none of the catalogue's and are filed under the
+    nearest. Set by coverage on the synthetic city of 200,000. Left out: 75 % where least were held,
+    epsilon = 5."""
     shape_clumping: float = 0.3
     """How much regions of one bucket are alike in shape. Set by coverage on made-up cities. Halved:
     widths 1.00 of today's; doubled: 1.01."""

@@ -18,12 +18,12 @@ from dpregions.privacy.budget import PrivacyUnit
 from dpregions.privacy.noise import scale_for
 
 if TYPE_CHECKING:
-    import geopandas
     from numpy.typing import NDArray
 
     from dpregions.choices import Neighbours
     from dpregions.geometry.cells import Selection
     from dpregions.geometry.domain import Counter, Domain
+    from dpregions.geometry.layers import Layer
     from dpregions.geometry.outlines import Bound
     from dpregions.privacy.budget import Budget
     from dpregions.privacy.noise import NoiseSource
@@ -43,6 +43,7 @@ class Paper:
     """
 
     name: ClassVar[str] = "paper"
+    half_for_one: ClassVar[bool] = True
 
     norm: Norm = "l1"
 
@@ -143,7 +144,7 @@ class PaperOutcome(Outcome):
         noise = np.sqrt(selection.n_components * law.variance(self.scale))
         return noise, np.zeros_like(noise)
 
-    def to_regions(self) -> geopandas.GeoDataFrame:
+    def to_regions(self) -> Layer:
         """Refuse: no regions have these counts."""
         raise PrivacyError(
             "a release made with method='paper' is the histogram of no set of regions: its counts "

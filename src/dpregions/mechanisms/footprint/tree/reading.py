@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpregions.mechanisms.footprint.border import NODE, Border, Letters, Parts, Shares
+from dpregions.mechanisms.footprint.border import NODE, Border, Letters, Parts, Shares, Unsure
 from dpregions.mechanisms.footprint.reading import clumping_of, variance_of_detail
 from dpregions.mechanisms.footprint.tree.filling import Leaves, density_of, placed_bodies, summed
 from dpregions.mechanisms.footprint.tuning import TUNING, Tuning
+from dpregions.mechanisms.footprint.worst import WorstCase, reaches, reaches_of_groups
 from dpregions.mechanisms.least_squares import sums
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ class TreeReading:
         nodes["held"] = held + np.where(detail, np.sqrt(grown.gathered[1]), 0.0)
         nodes["detail"] = detail
         shares = Shares.by_density(summed(self.density))
-        return Border(Parts.of(grown.parent, nodes), letters, shares)
+        unsure = Unsure(self.tuning.unsure_leaf, self.tuning.unsure_bucket)
+        return Border(Parts.of(grown.parent, nodes), letters, shares, unsure)
 
     def _letters(self, catalogue: Catalogue) -> tuple[list[Ints], Letters]:
         """Return the group of each class of each level, and the sizes in them.
@@ -139,6 +141,30 @@ class TreeReading:
         tables = [known.get((i, j)) for i, j in zip(h.tolist(), w.tolist(), strict=True)]
         shape = ladder.n_rows, ladder.n_cols
         return groups, Letters.of(shape, h, w, members, v, tables)
+
+    @cached_property
+    def worst(self) -> WorstCase:
+        """What bounds rectangles whatever regions do inside leaves; made when the first is asked.
+
+        A node has all sizes of its class, also those that the mix has none of.
+        """
+        grown, ladder = self.grown, self.grown.ladder
+        shape = ladder.n_rows, ladder.n_cols
+        of_size = reaches(ladder.filed, shape)
+        height, width = np.nonzero(ladder.prior > 0)
+        row, col, side = np.zeros((3, len(grown)), np.int64)
+        reach = np.zeros((len(grown), 2, 2, 2), np.int64)
+        for level in np.unique(grown.level):
+            rung, here = ladder.rungs[level], np.flatnonzero(grown.level == level)
+            up, right, tall, wide = ladder.points(grown.keys[here], int(level))
+            row[here], col[here], side[here] = up * rung.block, right * rung.block, rung.block
+            n = ladder.rungs[0].wide // rung.wide
+            group = (height - 1) // rung.wide * n + (width - 1) // rung.wide
+            reach[here] = reaches_of_groups(of_size, height, width, group, n * n)[tall * n + wide]
+        spread, fit = grown.gathered[1], grown.fitted
+        return WorstCase.of(
+            grown.parent, grown.generations, spread, fit, (row, col, side), reach, shape
+        )
 
     @cached_property
     def clumping(self) -> float:

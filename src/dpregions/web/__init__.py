@@ -1,0 +1,1 @@
+"""The explorer: releases as a page, an API and a single file. It reads releases, never regions."""
