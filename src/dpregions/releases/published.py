@@ -554,6 +554,15 @@ class Release(Statement):
 
         return described(self)
 
+    def card(self) -> dict[str, Any]:
+        """Return a draft for a registry: nested fields, named as in OpenDP's of deployments.
+
+        What a release does not know is left empty: what it is for, and when it was published.
+        """
+        from dpregions.releases.card import registry_card
+
+        return registry_card(self)
+
     def __repr__(self) -> str:
         """Return one line: method, promise, grid."""
         mark = "" if self.private else "NOT PRIVATE, "
