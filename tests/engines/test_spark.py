@@ -247,7 +247,7 @@ def test_no_java_and_an_unknown_master_are_told(setting, master):
 
 
 @pytest.mark.parametrize(("method", "ids"), [("footprint", "user_id"), ("paper", None)])
-def test_groups_are_counted_on_spark_as_here(session, method, ids):
+def test_groups_are_counted_on_spark_as_here(spark, method, ids):
     """A user with equal regions in two groups is in the first listed, on both engines."""
     table = city()
     ages = np.random.default_rng(1).choice(["young", "old", "unlisted"], N)
@@ -261,6 +261,6 @@ def test_groups_are_counted_on_spark_as_here(session, method, ids):
         made = tally_of(regions, GRID, bound, prepared.tally, **options)
         return [exact(prepared, part) for part in made.parts]
 
-    for found, wanted in zip(counted(session.createDataFrame(table)), counted(table), strict=True):
+    for found, wanted in zip(counted(spark.createDataFrame(table)), counted(table), strict=True):
         assert np.array_equal(found, wanted)
     assert counted(table)[0].sum() > 50 and not counted(table)[2].any()
