@@ -17,6 +17,7 @@ TITLES = {
     "counting": "Counting for a release: all cores against one thread",
     "scale": "Counting at scale, from GeoParquet",
     "fixes": "From GPS fixes to regions",
+    "serving": "Answers over HTTP",
     "isotonic": "Order-constrained fits",
     "memory": "Peak memory beside the figures that guards go by",
     "coverage": "How often intervals hold the true count: study on exact data",

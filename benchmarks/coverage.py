@@ -223,6 +223,47 @@ def markdown(setting: Setting, rows: pd.DataFrame, today: pd.DataFrame | None) -
     return "\n".join([*lines, "", *(f"- {n} times: {what}" for what, n in plans[:3])]) + "\n"
 
 
+def overview(found: dict[Setting, pd.DataFrame], before: dict[Setting, pd.DataFrame]) -> str:
+    """Return a line for each setting: how much was held, where least, and how wide it is.
+
+    Least is that of the size and decile with the lowest score, of those that were asked often.
+    """
+    titles = ["data", "epsilon", "held %", "least %", "where", "busiest cells %", "width of 1 x 1"]
+    titles += ["of 3 x 3", "of 25 %"] + (["width / earlier"] if before else [])
+    lines = [
+        "| " + " | ".join(titles) + " |",
+        "|---|---:|---:|---:|---|" + "---:|" * (len(titles) - 5),
+    ]
+    tests = coverage_tests({setting.name: rows for setting, rows in found.items()})
+    for setting, rows in found.items():
+        whole, mine = with_deciles(rows), tests.loc[setting.name]
+        (size, decile), least = mine["score"].idxmin(), mine.loc[mine["score"].idxmin()]
+        busy = whole[(whole["size"] == "1 x 1") & (whole["decile"] == 10)]["held"].mean()
+        by_size = whole.groupby("size")[["width", "truth"]].median()
+        widths = by_size.reindex(["1 x 1", "3 x 3", "25 %"])
+        named = f"{size}, tenth {decile}" if size != "100 %" else "whole area"
+        cells = [f"{setting.data}{' (held out)' * setting.held_out}", f"{setting.epsilon:g}"]
+        cells += [f"{100 * whole['held'].mean():.1f}", f"{100 * least['held']:.1f}", named]
+        cells.append("" if np.isnan(busy) else f"{100 * busy:.1f}")
+        cells += [
+            "" if np.isnan(width) else f"{width:.3g} ({truth:.3g})"
+            for width, truth in widths.to_numpy()
+        ]
+        if before:
+            there = before.get(setting)
+            cells.append("" if there is None else ratios_in_words(rows, there))
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def ratios_in_words(rows: pd.DataFrame, there: pd.DataFrame) -> str:
+    """Return the median and the largest ratio of widths over sizes where an earlier state held."""
+    now = rows[rows["release"].isin(there["release"])]
+    table = width_ratios(now, there)
+    ratios = table.loc[table["held_earlier"] >= PROMISED, "ratio"]
+    return f"{ratios.median():.2f} ({ratios.max():.2f})" if len(ratios) else "it held nowhere"
+
+
 def verdict(found: dict[Setting, pd.DataFrame], earlier_rows: dict[Setting, pd.DataFrame]) -> str:
     """Return what is significantly below the promise, how much all hold, and how wide it is."""
     tests = coverage_tests({setting.name: rows for setting, rows in found.items()})
@@ -303,7 +344,8 @@ def main() -> None:
         print(f"{text}\n{time.process_time() - start:.0f} s of CPU", flush=True)
         texts.append(text)
         if args.markdown:
-            args.markdown.write_text("\n".join([verdict(found, before), *texts]))
+            whole = [verdict(found, before), overview(found, before), *texts]
+            args.markdown.write_text("\n".join(whole))
     if found:
         print(verdict(found, before))
 

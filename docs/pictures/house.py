@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "dpregions"
 PICTURE = ROOT / "docs" / "images" / "architecture.svg"
 
-MOST_NAMES = 92
+MOST_NAMES = 90
 """The most names that may cross between packages at run time."""
 
 FACE = "dpregions"

@@ -35,6 +35,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from dpregions.installation import install_command
+
 
 class Argument(NamedTuple):
     """An argument named in a message: `k`, with its value `k=3`, with an empty one `k=`."""
@@ -147,7 +149,7 @@ class MissingExtraError(DPRegionsError, ImportError):
 
     def __init__(self, package: str, extra: str, what: str = "this") -> None:
         super().__init__(
-            f"{what} needs {package}, which is not installed: pip install 'dpregions[{extra}]'"
+            f"{what} needs {package}, which is not installed: {install_command(extra)}"
         )
 
 

@@ -180,3 +180,29 @@ def test_a_ledger_from_before_the_chain_is_migrated(path):
     assert run("budget", "show", path).exit_code == 0
     assert "Its chain was made on 20" in run("budget", "verify", path).stdout
     assert run("budget", "migrate", path).exit_code == 2
+
+
+def test_what_is_left_is_planned_ahead(path):
+    ledger = Ledger(path)
+    ledger.set_total("taxis", Fraction("1.08"))
+    ledger.debit("taxis", 0.04, PrivacyUnit(), "footprint, period 2026-W22")
+    shown = run("budget", "show", path, "--at", "0.04", "--every", "week").stdout
+    assert "\n26 weeks left at 0.04\n" in shown and "period 2026-W22" in shown
+    assert "\n2 releases left at 0.5\n" in run("budget", "show", path, "--at", "0.5").stdout
+    assert (
+        "\n1 month left at 1.0\n"
+        in run("budget", "show", path, "--at", "1", "--every", "month").stdout
+    )
+    found = json.loads(run("budget", "show", path, "--at", "2", "--json").stdout)["datasets"][0]
+    assert (found["at"], found["every"], found["left"]) == ("2.0", "release", 0)
+    assert "left" not in json.loads(run("budget", "show", path, "--json").stdout)["datasets"][0]
+
+
+def test_a_plan_without_a_price_is_refused(path):
+    done = run("budget", "show", path, "--every", "week")
+    assert done.exit_code == 2 and "--every needs --at" in done.stderr
+
+
+def test_thirds_are_planned_exactly(tmp_path):
+    Ledger(tmp_path / "a").create("a", 1)
+    assert Ledger(tmp_path / "a").account("a").releases_left(Fraction(1, 3)) == 3

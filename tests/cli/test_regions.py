@@ -189,7 +189,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_part(fixes, tmp_path, full_di
     out.write_text("old")
     result = run(fixes, "-o", out, *RECIPE, "--overwrite")
     assert result.exit_code == 1
-    assert result.stderr == "dpregions: failed: No space left on device\n"
+    assert result.stderr == f"dpregions: failed: No space left on device: '{out}'\n"
     assert out.read_text() == "old"
     assert list(out.parent.iterdir()) == [out]
 

@@ -170,6 +170,7 @@ def test_the_public_function_takes_neither_seed_nor_noise():
         "crs",
         "ledger",
         "dataset",
+        "period",
         "sign_off",
         "allow_epsilon",
     }
@@ -260,6 +261,15 @@ def test_describe_says_relation_unit_epsilon_and_sensitivity_in_words():
     ):
         assert words in text
     assert "NOT PRIVATE" not in text
+
+
+def test_describe_says_what_intervals_allow_for():
+    noise = "Intervals: they allow for the noise, by its law"
+    claim = "they are not part of the privacy claim."
+    by_footprint, by_paper = study().describe(), study(method="paper").describe()
+    assert f"{noise}, and for detail that was not measured, by rules" in by_footprint
+    assert f"{noise}; {claim}" in by_paper and claim in by_footprint
+    assert "Intervals:" not in study(covert=True).describe()
 
 
 def test_describe_follows_the_unit_the_relation_and_the_rule_for_long_regions():

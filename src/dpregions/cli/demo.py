@@ -42,6 +42,7 @@ def demo(
         typer.echo(json.dumps(_facts(made)))
         return
     from rich.console import Console
+    from rich.markup import escape
 
     console = Console(highlight=False)
     step = 0
@@ -49,9 +50,9 @@ def demo(
     def tell(sentence: str, command: str | None) -> None:
         nonlocal step
         step += 1
-        console.print(f"\n[bold]{step}. {sentence}[/bold]")
+        console.print(f"\n[bold]{step}. {escape(sentence)}[/bold]", soft_wrap=True)
         if command is not None:
-            console.print(f"[cyan]$ {command}[/cyan]", soft_wrap=True)
+            console.print(f"[cyan]$ {escape(command)}[/cyan]", soft_wrap=True)
 
     made = run(command_line, out, tell)
     tell("The truth beside the answers: only because the city is made up may it be shown.", None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +22,10 @@ _LONG = ("labels", "x", "y", "sizes", "points", "area")
 def describe(
     file: Annotated[Path, typer.Argument(help="A release file.")],
     group: Group = None,
+    card: Annotated[
+        bool,
+        typer.Option("--card", help="A draft for the OpenDP registry of deployments, as YAML."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Say what a release promises: epsilon, unit, bound, grid, what was measured.
@@ -28,7 +33,8 @@ def describe(
     With --json every public parameter; --grid of other commands takes that
     file, for another release on the same grid. Of a partition the corners and
     labels of its cells are left out, which may be millions: ask for its own
-    file, which --partition takes.
+    file, which --partition takes. With --card a draft of an entry in a registry
+    of deployments, as YAML, or JSON with --json: fill in what is empty.
 
     Example: dpregions describe city.parquet
     """
@@ -36,6 +42,10 @@ def describe(
 
     release = load(file)
     release = release if group is None else release.group(group)
+    if card:
+        found = release.card()
+        typer.echo(json.dumps(found, indent=2) if as_json else "\n".join(_yaml(found)))
+        return
     sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
     if as_json:
         found = {**_shortened(release.stated()), "sha256": sha256}
@@ -55,6 +65,16 @@ def describe(
         else "Holds: whole counts and signed estimates with intervals."
     )
     typer.echo(f"SHA-256 of the file: {sha256}")
+
+
+def _yaml(fields: dict[str, Any], indent: str = "") -> Iterator[str]:
+    """Yield lines of YAML: nested fields, whose values are written as JSON, which YAML reads."""
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            yield f"{indent}{name}:"
+            yield from _yaml(value, indent + "  ")
+        else:
+            yield f"{indent}{name}: {json.dumps(value, ensure_ascii=False)}"
 
 
 def _shortened(stated: dict[str, Any]) -> dict[str, Any]:

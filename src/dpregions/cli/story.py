@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpregions.atomic_files import SECRET, replacing
-from dpregions.errors import InputError
+from dpregions.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,8 +71,6 @@ def run(
     from dpregions import synthetic
     from dpregions.euler import EulerHistogram
     from dpregions.geometry.grid import Grid
-    from dpregions.plots.demo_story import draw_story
-    from dpregions.plots.double_counting import draw_double_counting
     from dpregions.releases.published import load
 
     def do(sentence: str, *command: str | Path) -> None:
@@ -80,6 +78,7 @@ def run(
         tell(sentence, shlex.join(["dpregions", *words]))
         command_line(words)
 
+    pictures = _can_draw(tell)
     _claim(out)
     fixes, secret, ledger, city, plan, map_, page = (out / name for name in MADE)
     tell(f"A made-up city: a week of GPS fixes of {N_USERS:,} users in {fixes}.", None)
@@ -92,7 +91,8 @@ def run(
     do(
         "How far would answers err? From public parameters alone; the data are not opened.",
         *("plan", "--side", "20km", "--cell", "1km,2km", *BOUND, "--epsilon", "0.25,0.5,1"),
-        *("--regions", str(N_USERS), "--query", "2km,5km", "--target", "10%", "--plot", plan),
+        *("--regions", str(N_USERS), "--query", "2km,5km", "--target", "10%"),
+        *(("--plot", plan) if pictures else ()),
     )
     do(
         "A budget for this data set. Every release is debited before its noise is drawn.",
@@ -118,10 +118,25 @@ def run(
         _answer(name, cells, grid.cell_bounds(*cells), published, exact)
         for name, cells in QUERIES.items()
     ]
-    draw_story(regions, published, answers, map_)
+    if not pictures:
+        return Demo(answers, published, [], page)
+    from dpregions.plots.demo_story import draw_story
+
     twice = out / "double_counting.png"
-    draw_double_counting(regions, exact, grid.cell_bounds(8, 11, 8, 12), twice)
+    draw_story(regions, published, exact, answers, map_, twice)
     return Demo(answers, published, [map_, twice, plan], page)
+
+
+def _can_draw(tell: Callable[[str, str | None], None]) -> bool:
+    """Say at once where there will be no pictures; the story goes on without them."""
+    from dpregions.plots import need_plot
+
+    try:
+        need_plot()
+    except MissingExtraError as missing:
+        tell(f"There will be no pictures: {missing}", None)
+        return False
+    return True
 
 
 def _claim(out: Path) -> None:

@@ -122,7 +122,7 @@ class CountedGrid:
     def most_touched(self, bound: Bound) -> int:
         """Return how many components a body within the bound touches at most.
 
-        The lemma is that of `dpregions.paper.euler_sensitivity`: 2k+1 doubled rows and columns.
+        The lemma is that of `mechanisms.paper.sensitivity`: 2k+1 doubled rows and columns.
         """
         rows, cols = (min(2 * bound.k + 1, n) for n in self.doubled_shape)
         return rows * cols

@@ -1,4 +1,4 @@
-"""The demo's picture: what is secret, what is published, and how well it answers.
+"""The demo's pictures: what is secret, what is published, how well it answers, and what for.
 
 Draws regions and exact counts, so it is for synthetic data only.
 """
@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpregions.geometry.grid import Grid
 from dpregions.plots import blank_figure
+from dpregions.plots.double_counting import draw_double_counting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,12 +19,31 @@ if TYPE_CHECKING:
     import geopandas
 
     from dpregions.cli.story import Answer
+    from dpregions.euler import EulerHistogram
     from dpregions.releases.published import Release
 
 _INK, _REGION, _TRUTH = "#22303c", "#2a7f9e", "#d1495b"
 
 
+TWICE = 8, 11, 8, 12
+"""First and last row, first and last column of the query that is counted twice over."""
+
+
 def draw_story(
+    regions: geopandas.GeoDataFrame,
+    release: Release,
+    exact: EulerHistogram,
+    answers: list[Answer],
+    path: Path,
+    twice: Path,
+) -> None:
+    """Save a picture of what was published beside the truth, and one of what it is for."""
+    _draw_answers(regions, release, answers, path)
+    query = Grid.needed(exact.grid, "this picture").cell_bounds(*TWICE)
+    draw_double_counting(regions, exact, query, twice)
+
+
+def _draw_answers(
     regions: geopandas.GeoDataFrame, release: Release, answers: list[Answer], path: Path
 ) -> None:
     """Save a picture of the regions, the published counts, and answers beside the truth."""

@@ -21,11 +21,11 @@ from dpregions.releases.statement import Spending
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import geopandas
     from numpy.typing import NDArray
 
     from dpregions.geometry.cells import Selection
     from dpregions.geometry.domain import Domain
+    from dpregions.geometry.layers import Layer
     from dpregions.privacy.budget import Budget
     from dpregions.privacy.groups import Groups
 
@@ -138,15 +138,13 @@ class GroupsOutcome(Outcome):
         noise = np.sqrt(_sum([noise**2 for noise, _ in each]))
         return noise, _sum([shape for _, shape in each])
 
-    def to_regions(self) -> geopandas.GeoDataFrame:
+    def to_regions(self) -> Layer:
         """Return the synthetic regions of all groups, with the column `group`."""
-        import pandas as pd
-
-        frames = [part.to_regions() for part in self.parts]
-        labels = np.repeat(np.array(self.groups.labels, object), [len(frame) for frame in frames])
-        whole = pd.concat(frames, ignore_index=True)
-        whole.insert(0, "group", labels)
-        return whole
+        layers = [part.to_regions() for part in self.parts]
+        labels = np.repeat(np.array(self.groups.labels, object), [len(layer) for layer in layers])
+        first = layers[0]
+        shapes = np.concatenate([layer.shapes for layer in layers])
+        return type(first)({"group": labels}, shapes, first.crs)
 
     def options(self) -> dict[str, Any]:
         """Return the mechanism's options that all groups share; what was chosen is each one's."""

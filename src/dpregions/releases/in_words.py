@@ -68,6 +68,8 @@ def _lines(release: Release) -> Iterator[str]:
         f"max_diameter, epsilon{listed}{aim}."
     )
     yield f"Exact: {_exact(release)}."
+    if not release.covert:
+        yield f"Intervals: {_intervals(release)}; they are not part of the privacy claim."
     yield from _records(release)
     yield (
         "Not promised: that two releases of the same data cost one epsilon. Their epsilons add up."
@@ -125,6 +127,17 @@ def _options(release: Release) -> str:
     options = release.outcome.options().items()
     said = [f"{name}={value!r}" for name, value in options if isinstance(value, str | int)]
     return f" ({', '.join(said)})" if said else ""
+
+
+def _intervals(release: Release) -> str:
+    """Return what intervals allow for."""
+    by_law = "they allow for the noise, by its law"
+    if release.outcome.answers_shapes:
+        by_law += (
+            ", and for detail that was not measured, by rules that were checked on real and "
+            'made-up data (detail="worst" leaves that detail open)'
+        )
+    return by_law
 
 
 def _exact(release: Release) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 from dpregions.choices import Detail, Within, refuse_other
 from dpregions.errors import InputError, PrivacyError, QueryError
 from dpregions.geometry.domain import check_domain
+from dpregions.geometry.grid import Grid
 from dpregions.privacy.budget import Budget
 from dpregions.privacy.law import checked_confidence
 from dpregions.releases import file
@@ -226,8 +227,8 @@ class Release(Statement):
         detail : {"likely", "worst"}
             What is thought of regions inside the parts that were measured. "likely" judges it
             by noisy counts. "worst" leaves it open, for rectangles alone: whatever regions do
-            there, only noise beyond its quantile makes the interval miss. It is far wider,
-            and takes time in the number of parts.
+            there, only noise beyond its quantile makes the interval miss. It is mostly
+            wider, and takes time in the number of parts.
 
         Returns
         -------
@@ -240,9 +241,9 @@ class Release(Statement):
         refuse_other(detail, Detail, "detail")
         likely = detail == "likely"
         found = self.grid.look_up(query, crs, rule) if cells is None and likely else None
-        ends = None if found is None else self.asked.bounds_of(found, confidence)
-        if ends is not None:
-            return ends
+        read = None if found is None else self.asked.reading_of(found, confidence)
+        if read is not None:
+            return read[1:]
         selection = self._selected(query, cells, rule, crs)
         low, high = self._bounds(selection, confidence, detail)
         if selection.outside.any():
@@ -329,18 +330,43 @@ class Release(Statement):
         bounds = asked.worst_bounds if detail == "worst" else asked.bounds
         return bounds(selection, confidence)
 
+    def answer_cells(
+        self, cells: tuple[int, int, int, int], confidence: float = 0.95
+    ) -> dict[str, Any]:
+        """Return `count` and, unless covert, `estimate`, `low` and `high` of a grid's rectangle.
+
+        Its first and last row, first and last column: what a server asks thousands of times.
+        """
+        found: dict[str, Any] = {"count": self.asked.count_table.rectangle(*cells)}
+        if self.covert:
+            return found
+        read = self.asked.reading_of(cells, confidence)
+        if read is None:
+            bounds = Grid.needed(self.grid, "a rectangle of cells").cell_bounds(*cells)
+            read = self.estimate(*bounds), *self.interval(*bounds, confidence=confidence)
+        return found | dict(zip(("estimate", "low", "high"), read, strict=True))
+
     def answers(
-        self, selection: Any, confidence: float = 0.95, detail: Detail = "likely"
+        self,
+        selection: Any,
+        confidence: float = 0.95,
+        detail: Detail = "likely",
+        *,
+        estimates: bool = False,
     ) -> dict[str, NDArray[Any]]:
         """Return `count`, `low` and `high` (unless covert), and what they are about, by query.
 
+        With `estimates` the `estimate` too, for `detail` "likely".
         `within` is the rule that answered. `exact` says that no region counts twice: a query was
         answered as drawn, or its cells form a rectangle. A query that is `outside` lies wholly
         beyond the area (its 0 says nothing), of one that is `cut` the answer is about the part
         inside, and of one that is `enlarged` about whole cells that reach beyond it.
         """
         found: dict[str, NDArray[Any]] = {"count": self.asked.count(selection)}
-        if not self.covert:
+        if estimates and not self.covert:
+            read = self.asked.readings(selection, confidence)
+            found |= dict(zip(("estimate", "low", "high"), read, strict=True))
+        elif not self.covert:
             found["low"], found["high"] = self._bounds(selection, confidence, detail)
         rule = np.where(selection.as_drawn, "shape", "cells")
         found |= {"within": rule, "exact": selection.exact, "outside": selection.outside}
@@ -563,6 +589,15 @@ class Release(Statement):
         from dpregions.releases.in_words import described
 
         return described(self)
+
+    def card(self) -> dict[str, Any]:
+        """Return a draft for a registry: nested fields, named as in OpenDP's of deployments.
+
+        What a release does not know is left empty: what it is for, and when it was published.
+        """
+        from dpregions.releases.card import registry_card
+
+        return registry_card(self)
 
     def __repr__(self) -> str:
         """Return one line: method, promise, grid."""

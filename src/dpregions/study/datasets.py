@@ -17,7 +17,6 @@ from dpregions import synthetic
 from dpregions.errors import Argument, InputError
 from dpregions.extraction.fixes import regions_from_fixes
 from dpregions.geometry.grid import Grid
-from dpregions.mechanisms.paper import pipeline
 from dpregions.planning.exact_data import ExactData
 
 if TYPE_CHECKING:
@@ -206,7 +205,8 @@ class Setting:
     @property
     def sensitivity(self) -> int:
         """Of the Euler histogram when one region is added or removed."""
-        return pipeline.euler_sensitivity(self.cells_spanned, "add-remove", self.n, self.n)
+        grid = self.data.grid(self.n)
+        return grid.most_touched(grid.bound(MAX_DIAMETER, "shrink"))
 
 
 def lacks_regions(data: DataSet, kept: Path) -> bool:

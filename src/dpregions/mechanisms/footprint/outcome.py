@@ -95,10 +95,16 @@ class FootprintOutcome(Outcome):
 
     def bounds(self, selection: Selection, confidence: float) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return intervals that hold the count too: another reading of the same noisy counts."""
+        return self.readings(selection, confidence)[1:]
+
+    def readings(
+        self, selection: Selection, confidence: float
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return estimates and the ends of their intervals, read once."""
         middle, noise, shape = self._read(selection)
         width, count = half_widths(noise, shape, confidence), self.count(selection)
         low, high = np.maximum(middle - width, 0), np.maximum(middle + width, 0)
-        return np.minimum(low, count), np.maximum(high, count)
+        return middle, np.minimum(low, count), np.maximum(high, count)
 
     def worst_bounds(
         self, selection: Selection, confidence: float
@@ -111,15 +117,15 @@ class FootprintOutcome(Outcome):
         high = found.possible + half_widths(found.possible_deviation, 0.0, confidence)
         return np.minimum(np.maximum(low, 0.0), count), np.maximum(high, count)
 
-    def bounds_of(
+    def reading_of(
         self, cells: tuple[int, int, int, int], confidence: float
-    ) -> tuple[float, float] | None:
-        """Return what `bounds` does, of one rectangle of cells, without the cost of arrays."""
+    ) -> tuple[float, float, float] | None:
+        """Return what `readings` does, of one rectangle of cells, without the cost of arrays."""
         middle, noise, shape = self._read_of(cells)
         width = float(half_widths(noise, shape, confidence))
         count = self.count_table.rectangle(*cells)
         low, high = max(middle - width, 0.0), max(middle + width, 0.0)
-        return float(min(low, count)), float(max(high, count))
+        return float(middle), float(min(low, count)), float(max(high, count))
 
     def _read_of(self, cells: tuple[int, int, int, int]) -> tuple[float, float, float]:
         """Return the estimate of one rectangle of cells and its deviations."""

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dpregions.geometry.doubled import SignedTable
 from dpregions.mechanisms.footprint.mechanism import Footprint
-from dpregions.mechanisms.paper import pipeline as paper
+from dpregions.mechanisms.paper.pipeline import run
+from dpregions.privacy.budget import PrivacyUnit
 from dpregions.study.methods.baselines import cell_counts, centroid_points, corner_histograms
 from dpregions.study.methods.kd_tree import kd_tree
 from dpregions.study.methods.trees import adaptive_grid, quadtree
@@ -42,8 +43,8 @@ def run_paper(
     data: ExactData, budget: Budget, neighbours: Neighbours, noise: NoiseSource
 ) -> dict[str, Answering]:
     """Return the paper's steps: noise cut at 0, made consistent, rounded."""
-    sensitivity = paper.euler_sensitivity(data.bound.k, neighbours, *data.grid.shape)
-    steps = paper.run(data.counts, epsilon=budget, sensitivity=sensitivity, noise=noise)
+    sensitivity = data.grid.most_touched(data.bound) * PrivacyUnit(neighbours).sensitivity_factor
+    steps = run(data.counts, epsilon=budget, sensitivity=sensitivity, noise=noise)
     return {
         "diff-priv": SignedTable(steps.noisy),
         "lin-prog": SignedTable(steps.consistent),
