@@ -18,6 +18,7 @@ TITLES = {
     "scale": "Counting at scale, from GeoParquet",
     "cost": "What is said before a release, and what it takes",
     "fixes": "From GPS fixes to regions",
+    "serving": "Answers over HTTP",
     "isotonic": "Order-constrained fits",
     "memory": "Peak memory beside the figures that guards go by",
     "coverage": "How often intervals hold the true count: study on exact data",

@@ -160,7 +160,10 @@ def test_csv_has_a_row_for_each_answer_and_its_promise(served):
 def test_what_lies_outside_counts_0_and_says_so(served, snap):
     params = {"bbox": "20,48,20.1,48.1", "crs": "EPSG:4326"} | ({"snap": snap} if snap else {})
     found = served.json("count", **params)
-    assert (found["count"], found["low"], found["high"], found["outside"]) == (0, 0, 0, True)
+    assert (found["count"], found["low"], found["high"], found["outside"]) == (0, None, None, True)
+    asked = {"a": served.ids[0], "b": served.ids[1]} | params
+    found = served.client.get("/api/v1/difference", params=asked).json()
+    assert (found["difference"], found["low"], found["outside"]) == (0, None, True)
 
 
 def test_degrees_without_a_crs_are_noticed(served):

@@ -113,7 +113,7 @@ def test_numbers_of_any_kind_are_answered_or_refused(served, params):
     assert response.status_code in (200, 400, 422), (params, response.text)
     if response.status_code == 200:
         found = response.json()
-        assert 0 <= found["low"] <= found["count"] <= found["high"]
+        assert found["outside"] or 0 <= found["low"] <= found["count"] <= found["high"]
 
 
 @given(

@@ -145,9 +145,15 @@ def _origin(text: str, option: str) -> str:
 def _listening(host: str, port: int) -> socket.socket:
     """Return a socket that listens: who connects waits until the server runs."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # By name: asyncio sends small answers without delay on sockets that say they are of TCP.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        return socket.create_server((host, port), family=family, backlog=256)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(256)
+        return listening
     except OSError as error:
+        listening.close()
         raise InputError(
             f"--host {host} --port {port} cannot be listened on: {error.strerror}; "
             f"--port 0 takes any port that is free"

@@ -310,10 +310,7 @@ class Grid(CountedGrid):
         Of arrays, arrays of bounds.
         """
         ends = ((row0, row1, self.n_rows), (col0, col1, self.n_cols))
-        if not all(
-            np.all((np.asarray(a) >= 0) & (np.asarray(b) >= a) & (np.asarray(b) < n))
-            for a, b, n in ends
-        ):
+        if not all(_are_within(first, last, n) for first, last, n in ends):
             raise GridError(
                 f"there are no cells in rows {row0}..{row1}, columns {col0}..{col1}: first and "
                 f"last row lie within 0..{self.n_rows - 1}, columns within 0..{self.n_cols - 1}"
@@ -426,6 +423,14 @@ def _square(height: Fraction, width: Fraction, n_rows: int, n_cols: int) -> Frac
             f"area, {float(height):g} high and {float(width):g} wide, or give cell_size"
         )
     return across
+
+
+def _are_within(first: Any, last: Any, n: int) -> bool:
+    """Whether rows or columns are there, from the first to the last; of arrays, all of them."""
+    if isinstance(first, int) and isinstance(last, int):  # without the cost of arrays
+        return 0 <= first <= last < n
+    first, last = np.asarray(first), np.asarray(last)
+    return bool(np.all((first >= 0) & (last >= first) & (last < n)))
 
 
 def _finite(name: str, value: object) -> float:

@@ -270,10 +270,16 @@ class Outcome(ABC):
         """Return `bounds` that hold whatever detail was not measured; here all was measured."""
         return self.bounds(selection, confidence)
 
-    def bounds_of(
+    def readings(
+        self, selection: Selection, confidence: float
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return what `estimate` and `bounds` do, for who wants both."""
+        return self.estimate(selection), *self.bounds(selection, confidence)
+
+    def reading_of(
         self, cells: tuple[int, int, int, int], confidence: float
-    ) -> tuple[float, float] | None:
-        """Return what `bounds` does, of one rectangle of cells; None: there is no short cut."""
+    ) -> tuple[float, float, float] | None:
+        """Return the same of one rectangle of cells; None: there is no short cut."""
         return None
 
     @abstractmethod

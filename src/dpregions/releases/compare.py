@@ -138,7 +138,7 @@ class Comparison:
         """Return an interval that holds the true difference with the given confidence.
 
         Takes what `Release.interval` takes, and returns its forms. Where it holds 0, the two
-        releases do not say which count is larger.
+        releases do not say which count is larger. NaN of a query wholly outside the area.
         """
         one, other = self._selected(query, cells, within, crs)
         low, high = self._bounds(one, other, confidence)
@@ -206,7 +206,9 @@ class Comparison:
         each = _of_each(confidence)
         low, high = self.first.asked.bounds(one, each)
         low_2, high_2 = self.second.asked.bounds(other, each)
-        return low_2 - high, high_2 - low
+        # Beyond the area nothing is known.
+        unknown = np.where(one.outside, np.nan, 0.0)
+        return low_2 - high + unknown, high_2 - low + unknown
 
     def _selected(
         self,

@@ -17,6 +17,7 @@ import numpy as np
 from dpregions.choices import Detail, Within, refuse_other
 from dpregions.errors import InputError, PrivacyError, QueryError
 from dpregions.geometry.domain import check_domain
+from dpregions.geometry.grid import Grid
 from dpregions.privacy.budget import Budget
 from dpregions.privacy.law import checked_confidence
 from dpregions.releases import file
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import geopandas
+    import pandas as pd
     import xarray
     from numpy.typing import NDArray
 
@@ -35,8 +37,10 @@ if TYPE_CHECKING:
     from dpregions.geometry.domain import Domain
     from dpregions.geometry.layers import Layer
     from dpregions.mechanisms.base import Outcome
+    from dpregions.page.live import LiveExplorer
     from dpregions.page.notebook import Explorer
     from dpregions.releases.compare import Comparison
+    from dpregions.releases.districts import Summary
 
 
 class ExpectedError(NamedTuple):
@@ -225,8 +229,8 @@ class Release(Statement):
         detail : {"likely", "worst"}
             What is thought of regions inside the parts that were measured. "likely" judges it
             by noisy counts. "worst" leaves it open, for rectangles alone: whatever regions do
-            there, only noise beyond its quantile makes the interval miss. It is far wider,
-            and takes time in the number of parts.
+            there, only noise beyond its quantile makes the interval miss. It is mostly
+            wider, and takes time in the number of parts.
 
         Returns
         -------
@@ -239,9 +243,9 @@ class Release(Statement):
         refuse_other(detail, Detail, "detail")
         likely = detail == "likely"
         found = self.grid.look_up(query, crs, rule) if cells is None and likely else None
-        ends = None if found is None else self.asked.bounds_of(found, confidence)
-        if ends is not None:
-            return ends
+        read = None if found is None else self.asked.reading_of(found, confidence)
+        if read is not None:
+            return read[1:]
         selection = self._selected(query, cells, rule, crs)
         low, high = self._bounds(selection, confidence, detail)
         if selection.outside.any():
@@ -328,18 +332,43 @@ class Release(Statement):
         bounds = asked.worst_bounds if detail == "worst" else asked.bounds
         return bounds(selection, confidence)
 
+    def answer_cells(
+        self, cells: tuple[int, int, int, int], confidence: float = 0.95
+    ) -> dict[str, Any]:
+        """Return `count` and, unless covert, `estimate`, `low` and `high` of a grid's rectangle.
+
+        Its first and last row, first and last column: what a server asks thousands of times.
+        """
+        found: dict[str, Any] = {"count": self.asked.count_table.rectangle(*cells)}
+        if self.covert:
+            return found
+        read = self.asked.reading_of(cells, confidence)
+        if read is None:
+            bounds = Grid.needed(self.grid, "a rectangle of cells").cell_bounds(*cells)
+            read = self.estimate(*bounds), *self.interval(*bounds, confidence=confidence)
+        return found | dict(zip(("estimate", "low", "high"), read, strict=True))
+
     def answers(
-        self, selection: Any, confidence: float = 0.95, detail: Detail = "likely"
+        self,
+        selection: Any,
+        confidence: float = 0.95,
+        detail: Detail = "likely",
+        *,
+        estimates: bool = False,
     ) -> dict[str, NDArray[Any]]:
         """Return `count`, `low` and `high` (unless covert), and what they are about, by query.
 
+        With `estimates` the `estimate` too, for `detail` "likely".
         `within` is the rule that answered. `exact` says that no region counts twice: a query was
         answered as drawn, or its cells form a rectangle. A query that is `outside` lies wholly
         beyond the area (its 0 says nothing), of one that is `cut` the answer is about the part
         inside, and of one that is `enlarged` about whole cells that reach beyond it.
         """
         found: dict[str, NDArray[Any]] = {"count": self.asked.count(selection)}
-        if not self.covert:
+        if estimates and not self.covert:
+            read = self.asked.readings(selection, confidence)
+            found |= dict(zip(("estimate", "low", "high"), read, strict=True))
+        elif not self.covert:
             found["low"], found["high"] = self._bounds(selection, confidence, detail)
         rule = np.where(selection.as_drawn, "shape", "cells")
         found |= {"within": rule, "exact": selection.exact, "outside": selection.outside}
@@ -372,6 +401,51 @@ class Release(Statement):
         from dpregions.releases.compare import Comparison
 
         return Comparison(self, other)
+
+    def summary(self, confidence: float = 0.95) -> Summary:
+        """Return how many regions touch the area, with the interval: `str` says it in a sentence.
+
+        Parameters
+        ----------
+        confidence : float
+            Between 0 and 1.
+
+        Returns
+        -------
+        Summary
+            `count`, `low`, `high`, `confidence`, `epsilon`, `unit` and `private`.
+        """
+        from dpregions.releases.districts import summary_of
+
+        return summary_of(self, confidence)
+
+    def table(
+        self,
+        districts: Any,
+        *,
+        within: Within | None = None,
+        crs: Any = None,
+        confidence: float = 0.95,
+    ) -> pd.DataFrame:
+        """Return districts with their counts and intervals, the largest count first.
+
+        Parameters
+        ----------
+        districts : GeoDataFrame, GeoSeries or array of geometries
+        within, crs, confidence
+            As for `interval`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The districts' own columns but for the geometry, then `count`, `low`, `high` (unless
+            covert), `exact`, and `rank`: equal counts share one. It is the order of the counts.
+            Where intervals overlap, the true order may be another. Districts wholly outside the
+            area come last, without numbers.
+        """
+        from dpregions.releases.districts import ranked
+
+        return ranked(self, districts, within, crs, confidence)
 
     def expected_error(
         self, *query: Any, cells: Any = None, within: Within | None = None, crs: Any = None
@@ -495,7 +569,8 @@ class Release(Statement):
         ax : matplotlib.axes.Axes, optional
             Where to draw, in the coordinates of the grid's CRS.
         **style
-            For `matplotlib.axes.Axes.imshow`: `cmap`, `vmax`, `norm`, `alpha`.
+            For `matplotlib.axes.Axes.imshow`: `cmap`, `vmax`, `norm`, `alpha`. By default colours
+            go by the square root of counts; ``norm="linear"`` has them go by counts.
 
         Returns
         -------
@@ -505,7 +580,9 @@ class Release(Statement):
 
         return draw_map(self, ax, style)
 
-    def explore(self, name: str = "release", *, confidence: float = 0.95) -> Explorer:
+    def explore(
+        self, name: str = "release", *, confidence: float = 0.95, live: bool = False
+    ) -> Explorer | LiveExplorer:
         """Return a map to explore in a notebook: draw areas, read counts and intervals.
 
         It needs no server and no network, also in HTML made of the notebook. `Explorer.save`
@@ -517,10 +594,17 @@ class Release(Statement):
             What the page calls the release.
         confidence : float
             Of the intervals, between 0 and 1.
-        """
-        from dpregions.page.notebook import Explorer
+        live : bool
+            Whether the kernel answers what the page does not know (extra `notebook`). What is
+            drawn is then a GeoDataFrame, `LiveExplorer.selection`.
 
-        return Explorer(self, name, checked_confidence(confidence))
+        Returns
+        -------
+        Explorer or LiveExplorer
+        """
+        from dpregions.page.notebook import explorer
+
+        return explorer(self, name, checked_confidence(confidence), live)
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from dpregions.crs import crs_label, degrees_remedy, read_crs, reproject, same_crs
+from dpregions.crs import degrees_remedy, read_crs, reproject, same_crs
 from dpregions.errors import DPRegionsError
 from dpregions.geometry.grid import Grid
 from dpregions.web.problems import Problem
@@ -33,18 +33,8 @@ def answer(shown: Shown, question: Question, confidence: float, limits: Limits) 
         "release": shown.id,
         **found.pop("numbers"),
         "asked": question.echo,
-        "answered": found,
-        "privacy": privacy_of(shown.release),
-    }
-
-
-def privacy_of(release: Release) -> dict[str, Any]:
-    """Return what goes with every number."""
-    return {
-        "epsilon": str(release.budget),
-        "unit": release.unit,
-        "neighbours": release.neighbours,
-        "private": release.private,
+        "answered": found | {"crs": shown.crs},
+        "privacy": shown.privacy,
     }
 
 
@@ -87,9 +77,11 @@ def answer_features(
                 parameter=problem.parameter,
             ) from None
         numbers = found.pop("numbers")
-        properties = (feature.get("properties") or {}) | {"dpregions": numbers | found}
+        properties = (feature.get("properties") or {}) | {
+            "dpregions": numbers | found | {"crs": shown.crs}
+        }
         answered.append(feature | {"properties": properties})
-    said = {"release": shown.id, "privacy": privacy_of(release)}
+    said = {"release": shown.id, "privacy": shown.privacy}
     if is_one:
         return answered[0] | {"dpregions": said}
     return body | {"features": answered, "dpregions": said}
@@ -222,25 +214,23 @@ def _answered(
     """Return the numbers of a question, and what they are about."""
     asked = asked_of(release, question)
     if asked.cells is not None:
-        return _looked_up(release, asked, confidence)
+        return _looked_up(release, asked.cells, asked, confidence)
     given: Any = {"within": asked.within, "crs": asked.crs, "cells": asked.labels}
     selection = release.select(asked.query, **given, quiet=True)
     refuse_wide(selection, limits)
     return _said(release, asked, selection, confidence)
 
 
-def _looked_up(release: Release, asked: Asked, confidence: float) -> dict[str, Any]:
+def _looked_up(
+    release: Release, cells: tuple[int, int, int, int], asked: Asked, confidence: float
+) -> dict[str, Any]:
     """Return the answer about a rectangle of cells, by look-ups alone."""
-    bounds = asked.query
-    numbers: dict[str, Any] = {"count": release.count(*bounds), "outside": False}
+    numbers = release.answer_cells(cells, confidence) | {"outside": False}
     if not release.covert:
-        low, high = release.interval(*bounds, confidence=confidence)
-        numbers |= {"estimate": float(release.estimate(*bounds)), "low": float(low)}
-        numbers |= {"high": float(high), "confidence": confidence}
+        numbers["confidence"] = confidence
     return {
-        **_place(release),
-        "cells": asked.cells,
-        "bounds": bounds,
+        "cells": cells,
+        "bounds": asked.query,
         "within": "cells",
         "exact": True,
         "snapped": asked.snapped,
@@ -251,19 +241,20 @@ def _looked_up(release: Release, asked: Asked, confidence: float) -> dict[str, A
 
 def _said(release: Release, asked: Asked, selection: Any, confidence: float) -> dict[str, Any]:
     """Return the numbers of one selected query, and how it was answered."""
-    grid, outside = release.grid, bool(selection.outside[0])
-    answers = release.answers(selection, confidence)
+    grid = release.grid
+    answers = release.answers(selection, confidence, estimates=True)
     found = {name: values[0].item() for name, values in answers.items()}
+    outside = found["outside"]
     numbers: dict[str, Any] = {"count": found["count"], "outside": outside}
     if not release.covert:
-        numbers["estimate"] = float(release.asked.estimate(selection)[0])
-        numbers |= {"low": found["low"], "high": found["high"], "confidence": confidence}
+        # Beyond the area nothing is known: a count of 0 there says nothing.
+        read = {name: None if outside else found[name] for name in ("estimate", "low", "high")}
+        numbers |= read | {"confidence": confidence}
     said = {
-        **_place(release),
-        "within": found["within"],
-        "exact": found["exact"],
+        "cells": None,
+        "bounds": None,
         "snapped": asked.snapped,
-        "cut": bool(selection.cut(grid)[0]),
+        **{name: found[name] for name in ("within", "exact", "cut")},
     }
     if asked.labels is not None:
         said["labels"] = asked.labels
@@ -280,8 +271,3 @@ def _degrees_note(grid: Domain, selection: Any) -> str:
         return ""
     remedy = degrees_remedy(grid.crs, selection.bounds)
     return "".join(map(str, remedy)).removeprefix("; ")
-
-
-def _place(release: Release) -> dict[str, Any]:
-    crs = release.grid.crs
-    return {"cells": None, "bounds": None, "crs": None if crs is None else crs_label(crs)}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
-from dpregions.web.answers import asked_of, privacy_of
+from dpregions.web.answers import asked_of
 
 if TYPE_CHECKING:
     from dpregions.web.questions import Question
@@ -27,14 +28,19 @@ def difference(
         quiet=True,
     )
     answer = {name: values[0].item() for name, values in found.items()}
+    outside = math.isnan(answer["low"])
+    low, high = (None if outside else answer[name] for name in ("low", "high"))
     together = comparison.together
     return {
         "first": first.id,
         "second": second.id,
         "counts": [answer.pop("first"), answer.pop("second")],
-        **{name: answer[name] for name in ("difference", "low", "high")},
+        "difference": answer["difference"],
+        "low": low,
+        "high": high,
         "confidence": confidence,
-        "may_be_equal": answer["low"] <= 0 <= answer["high"],
+        "may_be_equal": outside or answer["low"] <= 0 <= answer["high"],
+        "outside": outside,
         "asked": question.echo,
         "answered": {
             "cells": asked.cells,
@@ -44,5 +50,5 @@ def difference(
         },
         "together": None if together is None else {"epsilon": str(together)},
         "statement": comparison.describe(),
-        "privacy": [privacy_of(shown.release) for shown in (first, second)],
+        "privacy": [first.privacy, second.privacy],
     }

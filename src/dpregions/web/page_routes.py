@@ -16,7 +16,7 @@ from dpregions.geometry.grid import Grid
 from dpregions.page import payload
 from dpregions.web.files import MEDIA_TYPES, part_of, side_of
 from dpregions.web.guard import is_authorised
-from dpregions.web.parameters import PROBLEMS, ROOT, Block, Id, Suffix, given, sends
+from dpregions.web.parameters import PROBLEMS, ROOT, given, route
 from dpregions.web.problems import Problem
 from dpregions.web.serving import Serving, attached, is_known
 from dpregions.web.shelf import Shown
@@ -42,7 +42,7 @@ def page_routes(serving: Serving) -> APIRouter:
     @router.get("/r/{id}")
     async def release_page(id: str) -> Response:
         if token is None:
-            serving.shown(id)
+            serving.by_id(id)
         return _page("index.html")
 
     @router.get("/api")
@@ -65,10 +65,10 @@ def payloads(serving: Serving) -> APIRouter:
     @router.get(
         "/page.json",
         summary="What the page says of a release, and where its cells lie",
-        **sends("application/json"),
+        **route("application/json"),
     )
-    async def described(request: Request, id: Id) -> Response:
-        shown = serving.shown(id)
+    async def described(request: Request) -> Response:
+        shown = serving.shown(request)
         given(request)
 
         def make() -> bytes:
@@ -80,10 +80,10 @@ def payloads(serving: Serving) -> APIRouter:
     @router.get(
         "/components.bin",
         summary="The counts of all faces, edges and vertices",
-        **sends("application/octet-stream"),
+        **route("application/octet-stream"),
     )
-    async def components(request: Request, id: Id) -> Response:
-        shown = serving.shown(id)
+    async def components(request: Request) -> Response:
+        shown = serving.shown(request)
         given(request)
         serving.gridded(shown, "components.bin")
         return await serving.kept(
@@ -93,15 +93,14 @@ def payloads(serving: Serving) -> APIRouter:
     @router.get(
         "/intervals.bin",
         summary="The intervals of all blocks of cells",
-        **sends("application/octet-stream"),
+        **route("application/octet-stream", takes=["block"]),
     )
-    async def intervals(request: Request, id: Id, block: Block = "1") -> Response:
-        shown = serving.shown(id)
-        given(request)
-        grid = serving.gridded(shown, "intervals.bin")
-        side = side_of(block, grid)
+    async def intervals(request: Request) -> Response:
+        shown = serving.shown(request)
+        block = given(request).get("block", "1")
+        side = side_of(block, serving.gridded(shown, "intervals.bin"))
         _refuse_covert(shown)
-        serving.warm(id)
+        serving.refuse_cold(shown)
         return await serving.kept(
             request, shown, f"intervals-{side}", lambda: payload.intervals(shown.release, side)
         )
@@ -109,14 +108,14 @@ def payloads(serving: Serving) -> APIRouter:
     @router.get(
         "/cells.json",
         summary="The cells of a partition as GeoJSON, with their counts",
-        **sends("application/geo+json"),
+        **route("application/geo+json"),
     )
-    async def cells(request: Request, id: Id) -> Response:
-        shown = serving.shown(id)
+    async def cells(request: Request) -> Response:
+        shown = serving.shown(request)
         given(request)
         if isinstance(shown.release.grid, Grid):
             raise Problem("not-found", 404, "this release is on a grid: see components.bin")
-        serving.warm(id)
+        serving.refuse_cold(shown)
 
         def make() -> bytes:
             return json.dumps(payload.cells(shown.release), allow_nan=False).encode()
@@ -134,10 +133,10 @@ def file_routes(serving: Serving) -> APIRouter:
     @router.get(
         "/releases/{id}/release.parquet",
         summary="The release file itself",
-        **sends(MEDIA_TYPES["parquet"]),
+        **route(MEDIA_TYPES["parquet"]),
     )
-    async def release_file(request: Request, id: Id) -> Response:
-        shown = serving.shown(id)
+    async def release_file(request: Request) -> Response:
+        shown = serving.shown(request)
         given(request)
         headers = serving.for_ever(shown, "file") | attached(f"{shown.id}.parquet")
         if is_known(request, headers):
@@ -147,11 +146,12 @@ def file_routes(serving: Serving) -> APIRouter:
     @router.get(
         "/releases/{id}/export.{suffix}",
         summary="The cells as a file: gpkg, parquet, fgb, geojson, tif, html",
-        **sends(*MEDIA_TYPES.values()),
+        **route(*MEDIA_TYPES.values(), path=("id", "suffix"), takes=["block"]),
     )
-    async def export(request: Request, id: Id, suffix: Suffix, block: Block = "1") -> Response:
-        shown = serving.warm(id)
-        given(request)
+    async def export(request: Request) -> Response:
+        shown, block = serving.shown(request), given(request).get("block", "1")
+        suffix = request.path_params["suffix"]
+        serving.refuse_cold(shown)
         if suffix not in MEDIA_TYPES:
             raise Problem(
                 "not-found",
@@ -170,7 +170,7 @@ def file_routes(serving: Serving) -> APIRouter:
     @router.get(
         "/overlay",
         summary="Areas to draw over the map as GeoJSON, or null",
-        **sends("application/json"),
+        **route("application/json", path=()),
     )
     async def overlay_areas(request: Request) -> Response:
         given(request)

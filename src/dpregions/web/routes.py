@@ -13,30 +13,11 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
-from dpregions.crs import crs_label
 from dpregions.geometry.grid import Grid
-from dpregions.web.answers import answer, answer_features, is_quick, privacy_of
+from dpregions.web.answers import answer, answer_features, is_quick
 from dpregions.web.differences import difference
 from dpregions.web.guard import COOKIE
-from dpregions.web.parameters import (
-    FEATURES,
-    PROBLEMS,
-    ROOT,
-    Bbox,
-    Cells,
-    Confidence,
-    Coords,
-    Crs,
-    Id,
-    NeededCoords,
-    Point,
-    Radius,
-    ReleaseA,
-    ReleaseB,
-    SnapTo,
-    given,
-    sends,
-)
+from dpregions.web.parameters import ASKS, HOW, PROBLEMS, ROOT, given, route
 from dpregions.web.problems import Problem
 from dpregions.web.questions import (
     Manner,
@@ -70,15 +51,17 @@ def questions(serving: Serving) -> APIRouter:
         labelled = not isinstance(shown.release.grid, Grid)
         return question_of(asked, limits, labelled=labelled), confidence
 
-    async def answered(request: Request, id: str) -> dict[str, Any]:
-        shown = serving.warm(id)
+    async def answered(request: Request) -> dict[str, Any]:
+        shown = serving.shown(request)
+        serving.refuse_cold(shown)
         asked, confidence = question(given(request), shown)
         if is_quick(shown, asked):
             return answer(shown, asked, confidence, limits)
         return await serving.workshop.do(lambda _: answer(shown, asked, confidence, limits))
 
-    async def answered_features(request: Request, id: str) -> dict[str, Any]:
-        shown, asked = serving.warm(id), given(request)
+    async def answered_features(request: Request) -> dict[str, Any]:
+        shown, asked = serving.shown(request), given(request)
+        serving.refuse_cold(shown)
         manner = Manner(
             confidence_of(asked.get("confidence"), limits),
             crs_of(asked.get("crs")),
@@ -92,113 +75,80 @@ def questions(serving: Serving) -> APIRouter:
             )
         )
 
-    @router.get("/releases", summary="The releases of this server")
+    @router.get(
+        "/releases", summary="The releases of this server", **route("application/json", path=())
+    )
     async def releases(request: Request) -> JSONResponse:
         given(request)
         return JSONResponse({"releases": [_told(one) for one in serving.shelf.values()]})
 
-    @router.get("/releases/{id}", summary="A release and its privacy statement")
-    async def release(request: Request, id: Id) -> JSONResponse:
-        shown = serving.shown(id)
+    @router.get(
+        "/releases/{id}",
+        summary="A release and its privacy statement",
+        **route("application/json"),
+    )
+    async def release(request: Request) -> JSONResponse:
+        shown = serving.shown(request)
         given(request)
         return JSONResponse(_told(shown) | {"statement": shown.release.describe()})
 
-    @router.get("/releases/{id}/count", summary="How many regions touch an area")
-    async def count(
-        request: Request,
-        id: Id,
-        cells: Cells = None,
-        bbox: Bbox = None,
-        point: Point = None,
-        radius: Radius = None,
-        coords: Coords = None,
-        crs: Crs = None,
-        snap: SnapTo = None,
-        confidence: Confidence = None,
-    ) -> JSONResponse:
-        return JSONResponse(await answered(request, id))
+    @router.get(
+        "/releases/{id}/count",
+        summary="How many regions touch an area",
+        **route("application/json", takes=ASKS),
+    )
+    async def count(request: Request) -> JSONResponse:
+        return JSONResponse(await answered(request))
 
-    @router.get("/releases/{id}/count.csv", summary="The same as CSV", **sends("text/csv"))
-    async def count_csv(
-        request: Request,
-        id: Id,
-        cells: Cells = None,
-        bbox: Bbox = None,
-        point: Point = None,
-        radius: Radius = None,
-        coords: Coords = None,
-        crs: Crs = None,
-        snap: SnapTo = None,
-        confidence: Confidence = None,
-    ) -> Response:
-        found = await answered(request, id)
+    @router.get(
+        "/releases/{id}/count.csv",
+        summary="The same as CSV",
+        **route("text/csv", takes=ASKS),
+    )
+    async def count_csv(request: Request) -> Response:
+        found = await answered(request)
         return _csv([found | found["answered"] | found["privacy"]])
 
-    @router.get("/releases/{id}/area", summary="How many regions touch a shape, given as WKT")
-    async def area(
-        request: Request,
-        id: Id,
-        coords: NeededCoords,
-        crs: Crs = None,
-        snap: SnapTo = None,
-        confidence: Confidence = None,
-    ) -> JSONResponse:
-        return JSONResponse(await answered(request, id))
+    @router.get(
+        "/releases/{id}/area",
+        summary="How many regions touch a shape, given as WKT",
+        **route("application/json", takes=HOW, needs=["coords"]),
+    )
+    async def area(request: Request) -> JSONResponse:
+        return JSONResponse(await answered(request))
 
     @router.post(
         "/releases/{id}/count",
         summary="The features, counted",
-        openapi_extra=FEATURES,
-        **sends("application/geo+json"),
+        **route("application/geo+json", takes=HOW, features=True),
     )
-    async def count_features(
-        request: Request,
-        id: Id,
-        crs: Crs = None,
-        snap: SnapTo = None,
-        confidence: Confidence = None,
-    ) -> JSONResponse:
-        found = await answered_features(request, id)
+    async def count_features(request: Request) -> JSONResponse:
+        found = await answered_features(request)
         return JSONResponse(found, media_type="application/geo+json")
 
     @router.post(
         "/releases/{id}/count.csv",
         summary="The same as CSV",
-        openapi_extra=FEATURES,
-        **sends("text/csv"),
+        **route("text/csv", takes=HOW, features=True),
     )
-    async def count_features_csv(
-        request: Request,
-        id: Id,
-        crs: Crs = None,
-        snap: SnapTo = None,
-        confidence: Confidence = None,
-    ) -> Response:
-        found = await answered_features(request, id)
-        said = {"release": id} | found["dpregions"]["privacy"]
+    async def count_features_csv(request: Request) -> Response:
+        found = await answered_features(request)
+        said = found["dpregions"] | found["dpregions"]["privacy"]
         features = [found] if found["type"] == "Feature" else found["features"]
         return _csv(
             said | {"name": _name_of(feature)} | feature["properties"]["dpregions"]
             for feature in features
         )
 
-    @router.get("/difference", summary="What release b counts more than release a")
-    async def compared(
-        request: Request,
-        a: ReleaseA,
-        b: ReleaseB,
-        cells: Cells = None,
-        bbox: Bbox = None,
-        point: Point = None,
-        radius: Radius = None,
-        coords: Coords = None,
-        crs: Crs = None,
-        snap: SnapTo = None,
-        confidence: Confidence = None,
-    ) -> JSONResponse:
-        first, second = serving.warm(a, "a"), serving.warm(b, "b")
+    @router.get(
+        "/difference",
+        summary="What release b counts more than release a",
+        **route("application/json", takes=ASKS, path=(), needs=["a", "b"]),
+    )
+    async def compared(request: Request) -> JSONResponse:
         asked = given(request)
-        del asked["a"], asked["b"]
+        first, second = (serving.by_id(asked.pop(name), name) for name in ("a", "b"))
+        serving.refuse_cold(first, second)
         wanted, sure = question(asked, first)
         found = await serving.workshop.do(lambda _: difference(first, second, wanted, sure))
         return JSONResponse(found)
@@ -230,7 +180,7 @@ def _told(shown: Shown) -> dict[str, Any]:
         "software_version": release.version,
         "form": grid.form,
         "cells": grid.cells_in_words,
-        "crs": None if grid.crs is None else crs_label(grid.crs),
+        "crs": shown.crs,
         "bounds": [float(side) for side in grid.bounds],
         "page": f"/r/{shown.id}",
         "count": f"{at}/count",
@@ -238,7 +188,7 @@ def _told(shown: Shown) -> dict[str, Any]:
     }
     if isinstance(grid, Grid):
         said |= {"rows": grid.n_rows, "columns": grid.n_cols, "cell_size": grid.cell_size}
-    return said | privacy_of(release)
+    return said | shown.privacy
 
 
 def _refuse_media(request: Request) -> None:

@@ -43,8 +43,12 @@ class Serving:
         self.workshop.close()
         self.exports.close()
 
-    def shown(self, id: str, parameter: str | None = None) -> Shown:
-        """Return a release by its id."""
+    def shown(self, request: Request) -> Shown:
+        """Return the release that a request's path names."""
+        return self.by_id(request.path_params["id"])
+
+    def by_id(self, id: str, parameter: str | None = None) -> Shown:
+        """Return a release; refuse an unknown id."""
         found = self.shelf.get(id)
         if found is None:
             raise Problem(
@@ -55,18 +59,17 @@ class Serving:
             )
         return found
 
-    def warm(self, id: str, parameter: str | None = None) -> Shown:
-        """Return a release that answers at once; refuse one that is still being prepared."""
-        shown = self.shown(id, parameter)
-        if not shown.is_ready:
-            seconds = shown.seconds_to_wait
-            raise Problem(
-                "warming",
-                503,
-                f"intervals of this release are ready in about {seconds} s",
-                headers={"Retry-After": str(seconds)},
-            )
-        return shown
+    def refuse_cold(self, *releases: Shown) -> None:
+        """Refuse releases that are still being prepared: intervals would take long."""
+        for shown in releases:
+            if not shown.is_ready:
+                seconds = shown.seconds_to_wait
+                raise Problem(
+                    "warming",
+                    503,
+                    f"intervals of this release are ready in about {seconds} s",
+                    headers={"Retry-After": str(seconds)},
+                )
 
     def gridded(self, shown: Shown, what: str) -> Grid:
         """Return the grid of a release; refuse a partition, which has no rows and columns."""

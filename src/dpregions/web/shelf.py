@@ -13,8 +13,11 @@ import tempfile
 import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+from dpregions.crs import crs_label
 from dpregions.errors import InputError, ReleaseFileError
 from dpregions.releases.published import Release, load
 
@@ -62,6 +65,23 @@ class Shown:
             path = Path(folder) / "release.parquet"
             release.save(path)
             return cls(name, release, path.read_bytes())
+
+    @cached_property
+    def crs(self) -> str | None:
+        """The short name of the release's CRS."""
+        crs = self.release.grid.crs
+        return None if crs is None else crs_label(crs)
+
+    @cached_property
+    def privacy(self) -> dict[str, Any]:
+        """What goes with every number."""
+        release = self.release
+        return {
+            "epsilon": str(release.budget),
+            "unit": release.unit,
+            "neighbours": release.neighbours,
+            "private": release.private,
+        }
 
     @property
     def is_ready(self) -> bool:

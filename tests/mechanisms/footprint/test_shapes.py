@@ -142,7 +142,7 @@ def test_thin_diagonals_are_answered_within_their_intervals(epsilon):
     for seed in range(8):
         made = data.outcome(Footprint(), Budget(epsilon), "add-remove", StudyNoise(seed))
         for at in np.flatnonzero(busy):
-            low, high = made.bounds_of(tuple(ranges[:, at].tolist()), 0.95)
+            _, low, high = made.reading_of(tuple(ranges[:, at].tolist()), 0.95)
             held.append(low <= truth[at] <= high)
             off.append(made.count_table.rectangle(*ranges[:, at].tolist()) / truth[at] - 1)
     assert np.mean(held) > 0.93

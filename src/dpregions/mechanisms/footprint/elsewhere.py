@@ -104,6 +104,12 @@ class BodiesElsewhere(Outcome):
         """Return the ends of intervals, which hold the counts too."""
         return self.source.bounds(self._at_home(selection), confidence)
 
+    def readings(
+        self, selection: Any, confidence: float
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return estimates and the ends of their intervals."""
+        return self.source.readings(self._at_home(selection), confidence)
+
     def worst_bounds(self, selection: Any, confidence: float) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the ends of intervals whatever regions do inside measured parts."""
         return self.source.worst_bounds(self._at_home(selection), confidence)

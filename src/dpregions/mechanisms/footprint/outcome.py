@@ -5,6 +5,7 @@ Private: it holds noisy counts and what was made of them.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from dpregions.mechanisms.footprint.bodies import Bodies, DrawnBodies
     from dpregions.mechanisms.footprint.measuring import Strategy
     from dpregions.mechanisms.footprint.reading import LaidOut
+
+
+_ON_A_LINE = 1e-9
+"""Part of a cell by which a side may be off a line and still be on it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +100,16 @@ class FootprintOutcome(Outcome):
 
     def bounds(self, selection: Selection, confidence: float) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return intervals that hold the count too: another reading of the same noisy counts."""
+        return self.readings(selection, confidence)[1:]
+
+    def readings(
+        self, selection: Selection, confidence: float
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return estimates and the ends of their intervals, read once."""
         middle, noise, shape = self._read(selection)
         width, count = half_widths(noise, shape, confidence), self.count(selection)
         low, high = np.maximum(middle - width, 0), np.maximum(middle + width, 0)
-        return np.minimum(low, count), np.maximum(high, count)
+        return middle, np.minimum(low, count), np.maximum(high, count)
 
     def worst_bounds(
         self, selection: Selection, confidence: float
@@ -111,15 +122,15 @@ class FootprintOutcome(Outcome):
         high = found.possible + half_widths(found.possible_deviation, 0.0, confidence)
         return np.minimum(np.maximum(low, 0.0), count), np.maximum(high, count)
 
-    def bounds_of(
+    def reading_of(
         self, cells: tuple[int, int, int, int], confidence: float
-    ) -> tuple[float, float] | None:
-        """Return what `bounds` does, of one rectangle of cells, without the cost of arrays."""
+    ) -> tuple[float, float, float] | None:
+        """Return what `readings` does, of one rectangle of cells, without the cost of arrays."""
         middle, noise, shape = self._read_of(cells)
         width = float(half_widths(noise, shape, confidence))
         count = self.count_table.rectangle(*cells)
         low, high = max(middle - width, 0.0), max(middle + width, 0.0)
-        return float(min(low, count)), float(max(high, count))
+        return float(middle), float(min(low, count)), float(max(high, count))
 
     def _read_of(self, cells: tuple[int, int, int, int]) -> tuple[float, float, float]:
         """Return the estimate of one rectangle of cells and its deviations."""
@@ -143,9 +154,26 @@ class FootprintOutcome(Outcome):
         noise, shape = self.reading.deviations(selection, self.grid)
         if selection.shapes:
             which, shapes = selection.drawn()
-            drawn = self.reading.drawn(shapes, self.grid, self._inside)
+            drawn = np.array(self.reading.drawn(shapes, self.grid, self._inside))
+            for at, (i, one) in enumerate(zip(which.tolist(), shapes, strict=True)):
+                cells = (
+                    None if self.area is not None else self._cells_of(one, selection.ranges[:, i])
+                )
+                if cells is not None:  # what cells answer, to the last bit
+                    drawn[:, at] = self._read_of(cells)
             estimates[which], noise[which], shape[which] = drawn
         return estimates, noise, shape
+
+    def _cells_of(self, shape: Any, ranges: NDArray[np.int64]) -> tuple[int, int, int, int] | None:
+        """Return the cells of a shape that is a rectangle on the grid's lines; else None."""
+        import shapely
+
+        lines = np.array(self.grid.cell_bounds(*ranges))
+        slack = _ON_A_LINE * self.grid.cell_size
+        if (np.abs(lines - shapely.bounds(shape)) > slack).any():
+            return None
+        whole = math.isclose(shapely.area(shape), np.prod(lines[2:] - lines[:2]), rel_tol=1e-9)
+        return tuple(ranges.tolist()) if whole else None
 
     def laid_out(self, most: int) -> Iterator[LaidOut]:
         """Yield witnesses of what was measured, about `most`, each with its share of the fit."""
