@@ -19,7 +19,7 @@ $(STAMP): pyproject.toml
 	  else echo "Python's venv module is missing: install it (Debian: apt-get install python3-venv)"; exit 1; fi; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[plot,raster,db,spark]" --group dev
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[all]" --group dev
 	@touch $@
 
 setup: $(STAMP)  ## make .venv and install dpregions with everything for development

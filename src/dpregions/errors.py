@@ -149,7 +149,8 @@ class MissingExtraError(DPRegionsError, ImportError):
 
     def __init__(self, package: str, extra: str, what: str = "this") -> None:
         super().__init__(
-            f"{what} needs {package}, which is not installed: {install_command(extra)}"
+            f"{what} needs {package}, of the extra dpregions[{extra}], which is not installed: "
+            f"{install_command(extra)}"
         )
 
 

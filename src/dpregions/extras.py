@@ -28,7 +28,6 @@ EXTRA_OF = {
     "pyspark": "spark",
     "fastapi": "web",
     "uvicorn": "web",
-    "anywidget": "notebook",
 }
 """The extra of each package, by the name it is imported by."""
 

@@ -61,6 +61,18 @@ def test_the_history_is_shown_with_what_became_of_each_debit(path, tmp_path):
     assert account["entries"][1]["files"][0]["path"] == str(saved)
 
 
+def test_paths_are_not_broken_on_a_narrow_terminal(path, tmp_path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes what it writes to for a terminal
+    monkeypatch.setenv("COLUMNS", "50")
+    saved = tmp_path / f"{'city-' * 20}.parquet"
+    saved.write_bytes(b"abc")
+    ledger = Ledger(path)
+    ledger.mark_saved(ledger.debit("taxis", 0.5, PrivacyUnit(), "footprint"), saved)
+    shown = run("budget", "show", path).stdout.splitlines()
+    assert f"entry 2 is saved in {saved}" in shown
+    assert any(str(path) in line for line in shown)
+
+
 def test_exact_amounts_come_back_from_json(path):
     for share in (Fraction(1, 3), Fraction(1, 7)):
         Ledger(path).debit("taxis", share, PrivacyUnit(), "test")
@@ -180,3 +192,29 @@ def test_a_ledger_from_before_the_chain_is_migrated(path):
     assert run("budget", "show", path).exit_code == 0
     assert "Its chain was made on 20" in run("budget", "verify", path).stdout
     assert run("budget", "migrate", path).exit_code == 2
+
+
+def test_what_is_left_is_planned_ahead(path):
+    ledger = Ledger(path)
+    ledger.set_total("taxis", Fraction("1.08"))
+    ledger.debit("taxis", 0.04, PrivacyUnit(), "footprint, period 2026-W22")
+    shown = run("budget", "show", path, "--at", "0.04", "--every", "week").stdout
+    assert "\n26 weeks left at 0.04\n" in shown and "period 2026-W22" in shown
+    assert "\n2 releases left at 0.5\n" in run("budget", "show", path, "--at", "0.5").stdout
+    assert (
+        "\n1 month left at 1.0\n"
+        in run("budget", "show", path, "--at", "1", "--every", "month").stdout
+    )
+    found = json.loads(run("budget", "show", path, "--at", "2", "--json").stdout)["datasets"][0]
+    assert (found["at"], found["every"], found["left"]) == ("2.0", "release", 0)
+    assert "left" not in json.loads(run("budget", "show", path, "--json").stdout)["datasets"][0]
+
+
+def test_a_plan_without_a_price_is_refused(path):
+    done = run("budget", "show", path, "--every", "week")
+    assert done.exit_code == 2 and "--every needs --at" in done.stderr
+
+
+def test_thirds_are_planned_exactly(tmp_path):
+    Ledger(tmp_path / "a").create("a", 1)
+    assert Ledger(tmp_path / "a").account("a").releases_left(Fraction(1, 3)) == 3

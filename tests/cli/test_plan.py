@@ -88,6 +88,20 @@ def test_a_place_or_a_grid_file_gives_the_same_cells(tmp_path):
     assert found[0]["rows"][0]["cell"] == "2 km"
 
 
+def test_bounds_aligned_and_of_any_shape_are_planned_for():
+    place = ("--bounds", "490500,5361000,514000,5373000", "--bounds-crs", "EPSG:32632")
+    paper = ("--cell", "2km,4km", "--method", "paper")
+    told = run(*options(PUBLIC), *place, *paper, "--align", "round", "--json")
+    assert told.exit_code == 0, told.stderr
+    for wrong, words in {
+        ("--side", "40kmx20km"): "needs its place, --around LON,LAT",
+        ("--side", "20km", "--align", "round"): "--align and --bounds-crs need the place",
+        ("--side", "20"): "--side 20 has no unit",
+    }.items():
+        refused = run(*options(PUBLIC), *paper, *wrong)
+        assert refused.exit_code == 2 and words in refused.stderr
+
+
 def test_the_picture_is_drawn_and_named(tmp_path):
     path = tmp_path / "plan.png"
     result = run(*options(AREA | PUBLIC), "--method", "footprint", "--plot", path)

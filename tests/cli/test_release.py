@@ -263,6 +263,10 @@ def test_a_file_of_districts_lays_the_budget_out(folder):
             "--side 20 has no unit: write 20km or 20m",
         ),
         ({"args": ("--workload", "1x2")}, "--workload 1 has no unit"),
+        (
+            {"terms": ("--epsilon", 21, "--max-diameter", "2km", *AREA)},
+            "--epsilon 21.0 protects next to nothing: above 20",
+        ),
         ({"terms": TERMS}, "give the public area by --grid"),
         ({"terms": (*TERMS, "--around", "9,48.5")}, "needs --side and --cell"),
         ({"terms": (*TERMS, "--grid", "missing.json")}, "missing.json: there is no such file"),

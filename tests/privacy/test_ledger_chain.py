@@ -2,6 +2,8 @@
 
 import shutil
 import sqlite3
+import subprocess
+import sys
 import tempfile
 from contextlib import closing
 from fractions import Fraction
@@ -223,6 +225,31 @@ def test_a_ledger_from_before_the_chain_is_brought_over_with_all_it_holds(ledger
     assert problems(ledger, claim(paid, 2)) == []
     with pytest.raises(LedgerError, match="there is nothing to migrate"):
         ledger.migrate()
+
+
+def test_a_migration_that_is_stopped_leaves_the_ledger_as_it_was(ledger, tmp_path):
+    ledger.create("taxis", 3)
+    ledger.debit("taxis", 1, USERS, "test")
+    as_before_the_chain(ledger)
+    before = ledger.path.read_bytes()
+    # It is killed when some rows are linked: nothing else stops it there.
+    code = (
+        "import os, signal, sys; from dpregions.privacy import migration\n"
+        "from dpregions.privacy.ledger import Ledger\n"
+        "insert, done = migration.insert, []\n"
+        "def stopped(*args, **row):\n"
+        "    done.append(1)\n"
+        "    if len(done) == 2: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return insert(*args, **row)\n"
+        "migration.insert = stopped\n"
+        "Ledger(sys.argv[1]).migrate()\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code, ledger.path]).returncode == -9
+    with closing(sqlite3.connect(ledger.path)) as db:  # which rolls back what was begun
+        assert db.execute("SELECT count(*) FROM entry").fetchone() == (2,)
+        assert db.execute("PRAGMA user_version").fetchone() == (2,)
+    assert ledger.path.read_bytes() == before
+    assert ledger.migrate() == 4
 
 
 def test_an_altered_ledger_from_before_the_chain_is_not_brought_over(ledger):

@@ -209,3 +209,30 @@ def test_a_mechanism_cannot_draw_more_than_was_debited():
         noise.add(zeros, epsilon=0.2, sensitivity=1)
     noise.add(zeros, epsilon=0.1, sensitivity=1)
     assert debits == [1]
+
+
+def test_a_period_is_a_label_and_debits_of_several_add_up(ledger):
+    opened(ledger, total=1)
+    for week in ("2026-W22", "2026-W23"):
+        publish(ledger, epsilon=0.5, period=week)
+    account = ledger.account("town")
+    assert account.spent == 1
+    assert [entry.what.rpartition(", ")[2] for entry in account.entries[1:]] == [
+        "period 2026-W22",
+        "period 2026-W23",
+    ]
+    with pytest.raises(OverBudgetError):
+        publish(ledger, epsilon=0.5, period="2026-W24")
+
+
+@pytest.mark.parametrize("period", ["", "a\nb", "x" * 101, 23])
+def test_a_period_that_is_no_label_is_refused_and_nothing_is_spent(ledger, period):
+    opened(ledger)
+    with pytest.raises(InputError, match="must be a label"):
+        publish(ledger, period=period)
+    assert ledger.account("town").spent == 0
+
+
+def test_a_period_without_a_ledger_is_refused():
+    with pytest.raises(InputError, match="is a label in a ledger"):
+        dpr.release(SQUARES, GRID, epsilon=1, max_diameter=2, user_id=None, period="2026-W22")

@@ -131,6 +131,9 @@ def test_the_map_is_drawn_where_and_how_it_is_told():
     assert right.images[0].get_cmap().name == "magma"
     assert right.images[0].get_clim() == (0, 9)
     assert release.plot(left, norm=LogNorm(1, 50)).images[0].norm.vmax == 50
+    usual = release.plot(left).images[-1].norm
+    assert (usual.gamma, usual.vmin, usual.vmax) == (0.5, 0, release.counts[::2, ::2].max())
+    assert "ε = " in left.get_title()
 
 
 @pytest.mark.parametrize(("n_rows", "n_cols", "top"), [(20, 20, 760), (4, 9, 70), (22, 20, 760)])

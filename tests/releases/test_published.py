@@ -170,6 +170,7 @@ def test_the_public_function_takes_neither_seed_nor_noise():
         "crs",
         "ledger",
         "dataset",
+        "period",
         "sign_off",
         "allow_epsilon",
     }

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpregions.choices import Neighbours, Unit
+from dpregions.choices import Every, Neighbours, Unit
 from dpregions.cli.options import AllowEpsilon, AsJson, read_epsilon
-from dpregions.errors import printable
+from dpregions.errors import InputError, printable
 from dpregions.lengths import short_text
+from dpregions.privacy.budget import Budget
 from dpregions.privacy.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -88,17 +89,28 @@ def show(
     dataset: Annotated[
         str | None, typer.Option("--dataset", help="This one only; by default all.")
     ] = None,
+    at: Annotated[
+        str | None, typer.Option("--at", help="Plan ahead: how many releases are left at so much.")
+    ] = None,
+    every: Annotated[
+        Every | None, typer.Option("--every", help="With --at: one release for each of these.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show totals, what was spent, what remains, and every debit with its file.
 
     A debit that was interrupted is spent: noise was drawn, or may have been.
+    --at 0.04 --every week tells how many weeks are left at epsilon 0.04 each:
+    what releases of the same people cost adds up over time.
 
     Example: dpregions budget show city.ledger --dataset taxis
     """
     book = Ledger(ledger)
+    if every is not None and at is None:
+        raise InputError("--every needs --at: what one release costs, for example --at 0.04")
+    each = None if at is None else Budget(read_epsilon(at))
     accounts = book.accounts() if dataset is None else [book.account(dataset)]
-    _print(book, accounts, as_json)
+    _print(book, accounts, as_json, each, every or "release")
 
 
 @budget.command()
@@ -177,12 +189,22 @@ def migrate(ledger: LedgerFile, as_json: AsJson = False) -> None:
     )
 
 
-def _print(ledger: Ledger, accounts: list[Account], as_json: bool) -> None:
+def _print(
+    ledger: Ledger,
+    accounts: list[Account],
+    as_json: bool,
+    each: Budget | None = None,
+    every: str = "release",
+) -> None:
+    """Print accounts; with `each`, how many releases at that price are left."""
     if as_json:
         facts = {
             "ledger": str(ledger.path),
             "id": ledger.id,
-            "datasets": [_facts(account) for account in accounts],
+            "datasets": [
+                _facts(account) | ({} if each is None else _left(account, each, every))
+                for account in accounts
+            ],
         }
         typer.echo(json.dumps(facts))
         return
@@ -202,15 +224,22 @@ def _print(ledger: Ledger, accounts: list[Account], as_json: bool) -> None:
             soft_wrap=True,
             markup=False,
         )
+        if each is not None:
+            left = account.releases_left(each)
+            words = f"{left} {every}{'' if left == 1 else 's'} left at {each}"
+            console.print(words, soft_wrap=True, markup=False)
         for name, said in account.declared:
             console.print(f"{name}: {said}", soft_wrap=True, markup=False)
-        table = Table("entry", "time (UTC)", "epsilon", "what", "state, files", box=None)
+        table = Table("entry", "time (UTC)", "epsilon", "what", "state", box=None)
         for entry in account.entries:
             time = entry.time.replace("T", " ").rstrip("Z")
-            state = "\n".join([entry.state, *(file.path for file in entry.files)])
-            cells = (str(entry.number), time, short_text(entry.epsilon), entry.what, state)
+            cells = (str(entry.number), time, short_text(entry.epsilon), entry.what, entry.state)
             table.add_row(*(_plain(cell) for cell in cells))
         console.print(table)
+        for entry in account.entries:
+            for file in entry.files:  # in a table a terminal would break paths
+                said = f"entry {entry.number} is saved in {file.path}"
+                console.print(said, soft_wrap=True, markup=False)
 
 
 def _plain(text: str) -> Any:
@@ -218,6 +247,10 @@ def _plain(text: str) -> Any:
     from rich.text import Text
 
     return Text(text, overflow="fold")
+
+
+def _left(account: Account, each: Budget, every: str) -> dict[str, Any]:
+    return {"at": str(each), "every": every, "left": account.releases_left(each)}
 
 
 def _facts(account: Account) -> dict[str, Any]:

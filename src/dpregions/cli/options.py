@@ -215,8 +215,16 @@ def stages() -> Iterator[Callable[[str], None]]:
     if not console.is_terminal:
         yield lambda stage: None
         return
+    said = ""
     with console.status("") as status:
-        yield status.update
+
+        def show(stage: str) -> None:
+            nonlocal said
+            if stage != said:
+                said = stage
+                status.update(stage)
+
+        yield show
 
 
 @contextmanager

@@ -54,6 +54,10 @@ def release(
     dataset: Annotated[
         str | None, typer.Option(help="Name of the data set in the ledger; published.")
     ] = None,
+    period: Annotated[
+        str | None,
+        typer.Option(help="A label for the ledger's entry, 2026-W23; debits add up all the same."),
+    ] = None,
     method: Annotated[Method, typer.Option(help="The mechanism.")] = "footprint",
     neighbours: Annotated[Neighbours, typer.Option(help="What epsilon is about.")] = "add-remove",
     user_id: options.UserId = None,
@@ -137,6 +141,7 @@ def release(
         "favour": favour,
         "covert": covert,
         "by": by,
+        "period": period,
         "groups": None if groups is None else [label.strip() for label in groups.split(",")],
         "sign_off": sign_off,
         "allow_epsilon": allow_epsilon,

@@ -65,7 +65,7 @@ class Groups:
         return cls(by, tuple(map(_label, groups)))
 
     def __post_init__(self) -> None:
-        if not _is_line(self.by):
+        if not self.is_label(self.by):
             raise InputError(
                 Argument("by"), f" must be a name of 1 to {LONGEST_LABEL} printable characters"
             )
@@ -78,7 +78,7 @@ class Groups:
                 Argument("groups"), f" has {len(self.labels):,} groups, more than {self.MOST:,}"
             )
         for label in self.labels:
-            if not _is_line(label):
+            if not self.is_label(label):
                 raise InputError(
                     Argument("groups"),
                     f" has {label!r}: a group is text of 1 to {LONGEST_LABEL} printable characters",
@@ -95,6 +95,11 @@ class Groups:
                 Argument("group", repr(self.only)),
                 f" is none of the groups: there are {self.in_words()}",
             )
+
+    @staticmethod
+    def is_label(text: Any) -> bool:
+        """Say whether something is a short line of text, which may be published and printed."""
+        return isinstance(text, str) and text.isprintable() and 0 < len(text) <= LONGEST_LABEL
 
     def alone(self, label: Any) -> Groups:
         """Return the same, where one group is spoken of."""
@@ -152,7 +157,3 @@ def _label(value: Any) -> str:
         Argument("groups"),
         f" has {value!r}: groups are text, whole numbers or truth values",
     )
-
-
-def _is_line(text: str) -> bool:
-    return text.isprintable() and 0 < len(text) <= LONGEST_LABEL

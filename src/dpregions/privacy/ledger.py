@@ -106,6 +106,10 @@ class Account:
         """What is left to spend."""
         return self.total - self.spent
 
+    def releases_left(self, each: BudgetLike) -> int:
+        """Return how many more releases the account pays for that cost so much each."""
+        return int(self.remaining // Budget(each).epsilon)
+
 
 class Receipt(str):
     """A debit as a release publishes it: the ledger's random id, data set, entry's number."""

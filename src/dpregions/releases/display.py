@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from dpregions.releases.published import Release
 
 _MAX_PIXELS = 128
+_POWER = 0.5
+"""Of counts, by which colours go, unless the caller has another scale."""
 _RAMP = ("ffffd9", "c7e9b4", "41b6c4", "225ea8", "081d58")  # ColorBrewer's YlGnBu, thinned
 
 
@@ -37,15 +39,19 @@ def draw_map(release: Release, ax: Any, style: dict[str, Any]) -> Any:
     """
     with extras.named():
         import matplotlib.pyplot as plt
+        from matplotlib.colors import PowerNorm
     grid = release.grid
     if ax is None:
         xmin, ymin, xmax, ymax = grid.bounds
         height = float(np.clip(1.0 + 4.3 * (ymax - ymin) / (xmax - xmin), 2.4, 9))
         _, ax = plt.subplots(figsize=(6.4, height), layout="compressed")
-    options = {"cmap": "YlGnBu", "vmin": 0} | style
-    if "norm" in style:
-        del options["vmin"]
-    image = grid.draw(ax, release.counts[grid.kinds == 0], options)
+    counts = release.counts[grid.kinds == 0]
+    options = {"cmap": "YlGnBu"} | style
+    if "norm" not in style:
+        # Most cells have few regions beside the busiest: their differences are to be seen as well.
+        low, high = options.pop("vmin", 0), options.pop("vmax", max(int(counts.max()), 1))
+        options["norm"] = PowerNorm(_POWER, low, high)
+    image = grid.draw(ax, counts, options)
     ax.figure.colorbar(image, ax=ax, label="regions touching the cell")
     _label_axes(ax, grid)
     title = f"ε = {release.budget}, {release.method}, unit {release.unit}"

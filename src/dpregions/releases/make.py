@@ -71,6 +71,7 @@ def release(
     crs: Any = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
+    period: str | None = None,
     sign_off: Any = None,
     allow_epsilon: bool = False,
 ) -> Release:
@@ -126,6 +127,9 @@ def release(
         refused. Make one with ``dpregions budget create``.
     dataset : str, optional
         The data set's name in the ledger; published with the release.
+    period : str, optional
+        A label for the ledger's entry, such as "2026-W23". It changes nothing of what is counted,
+        and debits of other periods add up all the same.
     sign_off : path or dict, optional
         Answers on a sign-off sheet (docs/sign-off.md), published with the release.
     allow_epsilon : bool
@@ -156,6 +160,7 @@ def release(
         by=by,
         groups=groups,
         crs=crs,
+        period=period,
         sign_off=sign_off,
         allow_epsilon=allow_epsilon,
     )
@@ -163,6 +168,14 @@ def release(
         raise InputError(
             "ledger and dataset go together: give the ledger's path and the data set's name in it",
             argument="ledger" if ledger is None else "dataset",
+        )
+    if period is not None and ledger is None:
+        raise InputError(
+            *(
+                Argument("period", repr(period)),
+                " is a label in a ledger: give the ledger too, or ",
+            ),
+            "leave it out",
         )
     terms.warn_of_odd(stacklevel=2)
     regions, ids, kept = read_unit(regions, user_id, unit)
@@ -216,6 +229,8 @@ def _paid(
     what = f"{terms.mechanism.name}, {terms.grid.cells_in_words}"
     if terms.grouping is not None:
         what += f", {len(terms.grouping.labels)} groups by {terms.grouping.by!r}"
+    if terms.period is not None:
+        what += f", period {terms.period}"
     with book.paying(SystemNoise(), dataset, terms.cost, promise, what) as noise:
         made = _published(noise, count(), unit, terms)
     if noise.entry is not None:
@@ -263,6 +278,7 @@ class Terms:
     by: str | None = None
     groups: Iterable[str | int] | None = None
     crs: Any = None
+    period: str | None = None
     sign_off: Any = None
     allow_epsilon: bool = False
 
@@ -289,6 +305,11 @@ class Terms:
         settle("mechanism", chosen(self.method, self.workload, self.favour))
         settle("grouping", Groups.of(self.by, self.groups))
         settle("cost", self._cost())
+        if self.period is not None and not Groups.is_label(self.period):
+            raise InputError(
+                Argument("period", repr(self.period)),
+                " must be a label of 1 to 100 printable characters, for example '2026-W23'",
+            )
         self.cost.refuse_large(allowed=self.allow_epsilon)
         if self.max_diameter is None:
             raise PrivacyError(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import geopandas
+    import pandas as pd
     import xarray
     from numpy.typing import NDArray
 
@@ -36,8 +37,10 @@ if TYPE_CHECKING:
     from dpregions.geometry.domain import Domain
     from dpregions.geometry.layers import Layer
     from dpregions.mechanisms.base import Outcome
+    from dpregions.page.live import LiveExplorer
     from dpregions.page.notebook import Explorer
     from dpregions.releases.compare import Comparison
+    from dpregions.releases.districts import Summary
 
 
 class ExpectedError(NamedTuple):
@@ -226,8 +229,8 @@ class Release(Statement):
         detail : {"likely", "worst"}
             What is thought of regions inside the parts that were measured. "likely" judges it
             by noisy counts. "worst" leaves it open, for rectangles alone: whatever regions do
-            there, only noise beyond its quantile makes the interval miss. It is far wider,
-            and takes time in the number of parts.
+            there, only noise beyond its quantile makes the interval miss. It is mostly
+            wider, and takes time in the number of parts.
 
         Returns
         -------
@@ -399,6 +402,51 @@ class Release(Statement):
 
         return Comparison(self, other)
 
+    def summary(self, confidence: float = 0.95) -> Summary:
+        """Return how many regions touch the area, with the interval: `str` says it in a sentence.
+
+        Parameters
+        ----------
+        confidence : float
+            Between 0 and 1.
+
+        Returns
+        -------
+        Summary
+            `count`, `low`, `high`, `confidence`, `epsilon`, `unit` and `private`.
+        """
+        from dpregions.releases.districts import summary_of
+
+        return summary_of(self, confidence)
+
+    def table(
+        self,
+        districts: Any,
+        *,
+        within: Within | None = None,
+        crs: Any = None,
+        confidence: float = 0.95,
+    ) -> pd.DataFrame:
+        """Return districts with their counts and intervals, the largest count first.
+
+        Parameters
+        ----------
+        districts : GeoDataFrame, GeoSeries or array of geometries
+        within, crs, confidence
+            As for `interval`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The districts' own columns but for the geometry, then `count`, `low`, `high` (unless
+            covert), `exact`, and `rank`: equal counts share one. It is the order of the counts.
+            Where intervals overlap, the true order may be another. Districts wholly outside the
+            area come last, without numbers.
+        """
+        from dpregions.releases.districts import ranked
+
+        return ranked(self, districts, within, crs, confidence)
+
     def expected_error(
         self, *query: Any, cells: Any = None, within: Within | None = None, crs: Any = None
     ) -> Any:
@@ -521,7 +569,8 @@ class Release(Statement):
         ax : matplotlib.axes.Axes, optional
             Where to draw, in the coordinates of the grid's CRS.
         **style
-            For `matplotlib.axes.Axes.imshow`: `cmap`, `vmax`, `norm`, `alpha`.
+            For `matplotlib.axes.Axes.imshow`: `cmap`, `vmax`, `norm`, `alpha`. By default colours
+            go by the square root of counts; ``norm="linear"`` has them go by counts.
 
         Returns
         -------
@@ -531,7 +580,9 @@ class Release(Statement):
 
         return draw_map(self, ax, style)
 
-    def explore(self, name: str = "release", *, confidence: float = 0.95) -> Explorer:
+    def explore(
+        self, name: str = "release", *, confidence: float = 0.95, live: bool = False
+    ) -> Explorer | LiveExplorer:
         """Return a map to explore in a notebook: draw areas, read counts and intervals.
 
         It needs no server and no network, also in HTML made of the notebook. `Explorer.save`
@@ -543,10 +594,17 @@ class Release(Statement):
             What the page calls the release.
         confidence : float
             Of the intervals, between 0 and 1.
-        """
-        from dpregions.page.notebook import Explorer
+        live : bool
+            Whether the kernel answers what the page does not know (extra `notebook`). What is
+            drawn is then a GeoDataFrame, `LiveExplorer.selection`.
 
-        return Explorer(self, name, checked_confidence(confidence))
+        Returns
+        -------
+        Explorer or LiveExplorer
+        """
+        from dpregions.page.notebook import explorer
+
+        return explorer(self, name, checked_confidence(confidence), live)
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""

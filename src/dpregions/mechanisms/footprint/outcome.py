@@ -5,6 +5,7 @@ Private: it holds noisy counts and what was made of them.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from dpregions.mechanisms.footprint.bodies import Bodies, DrawnBodies
     from dpregions.mechanisms.footprint.measuring import Strategy
     from dpregions.mechanisms.footprint.reading import LaidOut
+
+
+_ON_A_LINE = 1e-9
+"""Part of a cell by which a side may be off a line and still be on it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,9 +154,26 @@ class FootprintOutcome(Outcome):
         noise, shape = self.reading.deviations(selection, self.grid)
         if selection.shapes:
             which, shapes = selection.drawn()
-            drawn = self.reading.drawn(shapes, self.grid, self._inside)
+            drawn = np.array(self.reading.drawn(shapes, self.grid, self._inside))
+            for at, (i, one) in enumerate(zip(which.tolist(), shapes, strict=True)):
+                cells = (
+                    None if self.area is not None else self._cells_of(one, selection.ranges[:, i])
+                )
+                if cells is not None:  # what cells answer, to the last bit
+                    drawn[:, at] = self._read_of(cells)
             estimates[which], noise[which], shape[which] = drawn
         return estimates, noise, shape
+
+    def _cells_of(self, shape: Any, ranges: NDArray[np.int64]) -> tuple[int, int, int, int] | None:
+        """Return the cells of a shape that is a rectangle on the grid's lines; else None."""
+        import shapely
+
+        lines = np.array(self.grid.cell_bounds(*ranges))
+        slack = _ON_A_LINE * self.grid.cell_size
+        if (np.abs(lines - shapely.bounds(shape)) > slack).any():
+            return None
+        whole = math.isclose(shapely.area(shape), np.prod(lines[2:] - lines[:2]), rel_tol=1e-9)
+        return tuple(ranges.tolist()) if whole else None
 
     def laid_out(self, most: int) -> Iterator[LaidOut]:
         """Yield witnesses of what was measured, about `most`, each with its share of the fit."""

@@ -30,10 +30,6 @@ if TYPE_CHECKING:
     from dpregions.mechanisms.footprint.tree.reading import TreeReading
 
 
-_ON_A_LINE = 1e-9
-"""Part of a cell by which a side may be off a line and still be on it."""
-
-
 @dataclass(frozen=True, eq=False)
 class TreeOutcome(FootprintOutcome):
     """Bodies of a tree's leaves, and what the tree says of any query. Private."""
@@ -116,17 +112,6 @@ class TreeOutcome(FootprintOutcome):
             one = self._leaves.read(drawn) if cells is None else self._read_of(cells)
             middle[i], noise[i], shape[i] = one
         return middle, noise, shape
-
-    def _cells_of(self, shape: Any, ranges: NDArray[np.int64]) -> tuple[int, int, int, int] | None:
-        """Return the cells of a shape that is a rectangle on the grid's lines; else None."""
-        import shapely
-
-        lines = np.array(self.grid.cell_bounds(*ranges))
-        slack = _ON_A_LINE * self.grid.cell_size
-        if (np.abs(lines - shapely.bounds(shape)) > slack).any():
-            return None
-        whole = math.isclose(shapely.area(shape), np.prod(lines[2:] - lines[:2]), rel_tol=1e-9)
-        return tuple(ranges.tolist()) if whole else None
 
     def _read_of(self, cells: tuple[int, int, int, int]) -> tuple[float, float, float]:
         """Return the estimate of one rectangle of cells and its deviations."""
