@@ -16,6 +16,7 @@ TITLES = {
     "partition_errors": "Errors on Voronoi cells: study on exact data, not a private release",
     "counting": "Counting for a release: all cores against one thread",
     "scale": "Counting at scale, from GeoParquet",
+    "cost": "What is said before a release, and what it takes",
     "fixes": "From GPS fixes to regions",
     "serving": "Answers over HTTP",
     "isotonic": "Order-constrained fits",

@@ -61,6 +61,18 @@ def test_the_history_is_shown_with_what_became_of_each_debit(path, tmp_path):
     assert account["entries"][1]["files"][0]["path"] == str(saved)
 
 
+def test_paths_are_not_broken_on_a_narrow_terminal(path, tmp_path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes what it writes to for a terminal
+    monkeypatch.setenv("COLUMNS", "50")
+    saved = tmp_path / f"{'city-' * 20}.parquet"
+    saved.write_bytes(b"abc")
+    ledger = Ledger(path)
+    ledger.mark_saved(ledger.debit("taxis", 0.5, PrivacyUnit(), "footprint"), saved)
+    shown = run("budget", "show", path).stdout.splitlines()
+    assert f"entry 2 is saved in {saved}" in shown
+    assert any(str(path) in line for line in shown)
+
+
 def test_exact_amounts_come_back_from_json(path):
     for share in (Fraction(1, 3), Fraction(1, 7)):
         Ledger(path).debit("taxis", share, PrivacyUnit(), "test")

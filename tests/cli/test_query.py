@@ -75,6 +75,20 @@ def test_a_rectangle_is_answered_as_the_library_does(city, release):
     assert cells["within"] == "cells" and cells["exact"] is True
 
 
+def test_an_interval_may_leave_detail_open(city, release, tmp_path):
+    done = run("query", city, -1500, -1000.5, 1e3, "0", "--json", "--detail", "worst")
+    answer = json.loads(done.stdout)
+    wanted = release.interval(-1500, -1000.5, 1e3, 0, detail="worst")
+    assert (answer["low"], answer["high"]) == wanted
+    assert wanted != release.interval(-1500, -1000.5, 1e3, 0)
+    corners = [(-2000, -2000), (1000, -2000), (0, 1000)]
+    frame = geopandas.GeoDataFrame(geometry=[shapely.Polygon(corners)], crs=GRID.crs)
+    frame.to_parquet(tmp_path / "area.parquet")
+    done = run("query", city, "--polygons", tmp_path / "area.parquet", "--detail", "worst")
+    assert done.exit_code == 2 and "--detail 'worst' is about rectangles" in done.stderr
+    assert run("query", city, 0, 0, 1, 1, "--detail", "best").exit_code == 2
+
+
 def test_an_unknown_rule_is_refused_with_those_there_are(city):
     done = run("query", city, 0, 0, 1000, 1000, "--within", "polygon")
     assert done.exit_code == 2 and "cells" in done.stderr and "shape" in done.stderr

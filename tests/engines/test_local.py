@@ -15,7 +15,7 @@ import dpregions as dpr
 from dpregions import EulerHistogram, Grid
 from dpregions.engines.local import count
 from dpregions.engines.user_table import Share, UserTable
-from dpregions.errors import InputError
+from dpregions.errors import InputError, SourceError
 from dpregions.geometry.outlines import Bound
 from dpregions.intake.regions import outlines_of, read_outlines
 from dpregions.mechanisms.known import MECHANISMS
@@ -147,6 +147,33 @@ def test_a_stream_beyond_memory_spends_nothing(tmp_path, monkeypatch):
     reader = table_of(city(5_000), np.arange(5_000)).to_reader()
     with pytest.raises(InputError, match="cannot be read again"):
         dpr.release(reader, GRID, epsilon=1, max_diameter=2, ledger=ledger, dataset="city")
+    assert ledger.account("city").spent == 0
+
+
+@pytest.mark.parametrize("trouble", [OSError("Canary, 471"), pa.ArrowInvalid("Canary, 471")])
+@pytest.mark.parametrize("user_id", [None, "user_id"])
+def test_a_stream_that_ends_early_spends_nothing(tmp_path, trouble, user_id):
+    ledger = Ledger(tmp_path / "book.db")
+    unit = "record" if user_id is None else "user"
+    ledger.create("city", total=1, unit=unit)
+    table = table_of(city(500), np.arange(500))
+
+    class Cut:
+        """A file that is read batch by batch, and comes to an end too early."""
+
+        schema = table.schema
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            return pa.RecordBatchReader.from_batches(self.schema, self).__arrow_c_stream__()
+
+        def __iter__(self):
+            yield from table.to_batches()[:3]
+            raise trouble
+
+    options = {"max_diameter": 2, "ledger": ledger, "dataset": "city", "user_id": user_id}
+    with pytest.raises(SourceError, match="nothing was released") as caught:
+        dpr.release(Cut(), GRID, epsilon=1, **options)
+    assert "471" not in str(caught.value)
     assert ledger.account("city").spent == 0
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -169,6 +172,26 @@ class TestRefused:
         assert error.__cause__ is None and error.__context__ is None
 
 
+def test_ctrl_c_ends_the_counting_and_spends_nothing(spark, tmp_path):
+    def slow(batches):
+        import time
+
+        time.sleep(60)
+        yield from batches
+
+    ledger = Ledger(tmp_path / "book")
+    ledger.create("city", total=1)
+    frame = spark.createDataFrame(city()[:10])
+    slowly = frame.mapInArrow(slow, frame.schema)
+    terms = {"epsilon": 1, "max_diameter": 2, "ledger": ledger, "dataset": "city"}
+    start = time.monotonic()
+    threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        dpr.release(slowly, GRID, **terms)
+    assert time.monotonic() - start < 50
+    assert ledger.account("city").spent == 0
+
+
 class Lasting:
     """A session that a command does not stop, as others use it too."""
 
@@ -224,7 +247,7 @@ def test_no_java_and_an_unknown_master_are_told(setting, master):
 
 
 @pytest.mark.parametrize(("method", "ids"), [("footprint", "user_id"), ("paper", None)])
-def test_groups_are_counted_on_spark_as_here(session, method, ids):
+def test_groups_are_counted_on_spark_as_here(spark, method, ids):
     """A user with equal regions in two groups is in the first listed, on both engines."""
     table = city()
     ages = np.random.default_rng(1).choice(["young", "old", "unlisted"], N)
@@ -238,6 +261,6 @@ def test_groups_are_counted_on_spark_as_here(session, method, ids):
         made = tally_of(regions, GRID, bound, prepared.tally, **options)
         return [exact(prepared, part) for part in made.parts]
 
-    for found, wanted in zip(counted(session.createDataFrame(table)), counted(table), strict=True):
+    for found, wanted in zip(counted(spark.createDataFrame(table)), counted(table), strict=True):
         assert np.array_equal(found, wanted)
     assert counted(table)[0].sum() > 50 and not counted(table)[2].any()

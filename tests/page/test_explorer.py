@@ -17,7 +17,7 @@ import shapely
 
 import dpregions as dpr
 from support import browser as support
-from support.browser import answer_of, boxes_of, ends_of, opened, place_of
+from support.browser import answer_of, boxes_of, draw_with, ends_of, opened, place_of
 from support.pages import html_of, on_grid, plane, small, tilted
 
 
@@ -118,7 +118,7 @@ def as_drawn(page: Any, release: dpr.Release) -> int:
 
 
 def test_a_polygon_is_counted_as_drawn_and_its_corners_can_be_pulled(page):
-    page.click("#tools >> text=Polygon")
+    draw_with(page, "Polygon")
     corners = [place_of(page, *p) for p in ((5, 5), (7, 22), (18, 20), (16, 8))]
     for corner in [*corners, corners[0]]:
         page.mouse.click(*corner)
@@ -130,13 +130,13 @@ def test_a_polygon_is_counted_as_drawn_and_its_corners_can_be_pulled(page):
 
 
 def test_a_circle_and_a_freehand_outline_are_counted_as_drawn(page):
-    page.click("#tools >> text=Circle")
+    draw_with(page, "Circle")
     page.mouse.click(*place_of(page, 12, 14))
     page.mouse.move(*place_of(page, 12, 18))
     page.mouse.click(*place_of(page, 13, 19))
     assert len(lonlat_rings(page)[0]) > 20
     assert answer_of(page) == as_drawn(page, tilted())
-    page.click("#tools >> text=Freehand")
+    draw_with(page, "Freehand")
     places = [(12 + 6 * math.sin(t), 14 + 6 * math.cos(t)) for t in np.linspace(0, 6.1, 10)]
     page.mouse.click(*place_of(page, *places[0]))
     for place in places[1:]:

@@ -14,7 +14,7 @@ import pytest
 import shapely
 
 import dpregions as dpr
-from support.browser import DESKTOP, answer_of, boxes_of, ends_of, opened, place_of
+from support.browser import DESKTOP, answer_of, boxes_of, draw_with, ends_of, opened, place_of
 from support.footprint_releases import study, town
 from support.pages import tilted
 from support.releases_on_cells import study_on, voronoi
@@ -90,7 +90,7 @@ def test_a_rectangle_gets_its_interval_from_the_server(page):
 
 
 def test_a_polygon_is_answered_as_drawn_with_its_interval(page):
-    page.click("#tools >> text=Polygon")
+    draw_with(page, "Polygon")
     corners = [place_of(page, *p) for p in ((5, 5), (7, 22), (18, 20), (16, 8))]
     for corner in [*corners, corners[0]]:
         page.mouse.click(*corner)

@@ -9,6 +9,7 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ from dpregions.planning.exact_data import ExactData
 from dpregions.planning.expected import shown_regions
 from dpregions.planning.planner import plan, square_grids
 from dpregions.planning.stand_ins import MadeUp, Proxy
-from dpregions.plots.plan import draw_plan
+from dpregions.plots.plan import draw_plan, plan_figure
 from dpregions.privacy.budget import Budget
 
 SMALL = {
@@ -502,6 +503,22 @@ def test_the_picture_is_drawn_whole(few_repetitions, tmp_path):
     with pytest.raises(InputError, match=r"end it in \.png"):
         draw_plan(made, tmp_path / "plan.doc")
     assert [path.name for path in tmp_path.iterdir()] == ["plan.png"]
+
+
+@pytest.mark.parametrize(
+    ("queries", "laid_out"), [(1, (1, 1)), (4, (1, 4)), (5, (2, 3)), (8, (2, 4)), (9, (3, 3))]
+)
+def test_panels_are_laid_out_whole_with_epsilon_below_each_column(
+    few_repetitions, queries, laid_out
+):
+    made = plan(square_grids("20km", ["4km"]), **SMALL, queries=["8km"], target=0.1)
+    sides = [f"{side} km" for side in range(1, queries + 1)]
+    rows = tuple(replace(made.at("busy")[0], query=side) for side in sides)
+    figure = plan_figure(replace(made, rows=rows))
+    panels = [axes for axes in figure.axes if axes.get_visible()]
+    grid = panels[0].get_subplotspec().get_gridspec()
+    assert (len(panels), (grid.nrows, grid.ncols)) == (queries, laid_out)
+    assert sum(axes.get_xlabel() == "epsilon" for axes in panels) == laid_out[1]
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch, tmp_path):

@@ -140,3 +140,13 @@ def place_of(page: Any, row: float, col: float) -> tuple[float, float]:
     box = page.locator("#map").bounding_box()
     x, y = page.evaluate("([row, col]) => window.explorer.view.toPixel(row, col)", [row, col])
     return box["x"] + x, box["y"] + y
+
+
+def draw_with(page: Any, tool: str) -> None:
+    """Choose a drawing tool, and wait for its library: it is loaded when it is first used."""
+    page.click(f"#tools >> text={tool}")
+    for _ in range(200):
+        if page.evaluate("() => explorer.drawing.draw?.getMode()") == tool.lower():
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"{tool} was never ready")

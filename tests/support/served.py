@@ -73,6 +73,7 @@ def problem_in(response: Any, status: int) -> Any:
     assert response.headers["content-type"] == "application/problem+json"
     found = response.json()
     assert found.keys() - {"parameter"} == {"type", "title", "status", "detail", "instance"}
+    assert response.headers["cache-control"] == "no-store"
     assert found["status"] == status and found["type"].startswith("/problems/")
     return found
 

@@ -6,13 +6,17 @@ import asyncio
 import json
 import threading
 
+import numpy as np
 import pytest
+import shapely
 
 from dpregions.web.problems import Problem
 from dpregions.web.settings import Limits
 from dpregions.web.work import Workshop
 from support.served import Served, city, collection, feature, problem_in, serving
 
+SPREAD = np.random.default_rng(0).uniform([10.96, 48.47], [11.04, 48.52], (9000, 2))
+"""Places all over the city: a line from each to the next crosses everything."""
 POINT = {"type": "Point", "coordinates": [11.0, 48.49]}
 
 
@@ -158,6 +162,29 @@ def test_a_shape_around_more_cells_than_the_limit_is_refused():
         )
         assert "of at most 20" in found["detail"]
         assert served.json("count", bbox="10.9,48.4,11.1,48.6", crs="EPSG:4326")["count"] > 0
+
+
+@pytest.mark.parametrize(
+    ("said", "shape"),
+    [
+        ("crosses itself", shapely.Polygon(SPREAD[:400])),
+        ("crosses itself", shapely.Polygon(SPREAD[:9000])),
+        ("sides pass about", shapely.LineString(SPREAD)),
+        ("sides pass about", shapely.MultiPoint(SPREAD)),
+    ],
+)
+@pytest.mark.parametrize("snap", ["drawn", "touched", "enclosing"])
+def test_a_shape_that_would_take_minutes_is_refused_at_once(served, said, shape, snap):
+    found = problem_in(served.post(feature(shapely.geometry.mapping(shape)), snap=snap), 422)
+    assert said in found["detail"]
+
+
+def test_a_polygon_that_crosses_itself_a_few_times_is_repaired(served):
+    bow = shapely.Polygon([(10.97, 48.48), (11.03, 48.5), (11.03, 48.48), (10.97, 48.5)])
+    found = served.post(feature(shapely.geometry.mapping(bow))).json()
+    assert found["properties"]["dpregions"]["count"] == city().count(bow, crs=4326)
+    two = shapely.MultiPolygon([bow, shapely.box(10.98, 48.47, 11, 48.49)])
+    assert served.post(feature(shapely.geometry.mapping(two))).status_code == 200
 
 
 def test_work_ends_between_features_when_its_time_is_over():

@@ -230,13 +230,16 @@ def _print(
             console.print(words, soft_wrap=True, markup=False)
         for name, said in account.declared:
             console.print(f"{name}: {said}", soft_wrap=True, markup=False)
-        table = Table("entry", "time (UTC)", "epsilon", "what", "state, files", box=None)
+        table = Table("entry", "time (UTC)", "epsilon", "what", "state", box=None)
         for entry in account.entries:
             time = entry.time.replace("T", " ").rstrip("Z")
-            state = "\n".join([entry.state, *(file.path for file in entry.files)])
-            cells = (str(entry.number), time, short_text(entry.epsilon), entry.what, state)
+            cells = (str(entry.number), time, short_text(entry.epsilon), entry.what, entry.state)
             table.add_row(*(_plain(cell) for cell in cells))
         console.print(table)
+        for entry in account.entries:
+            for file in entry.files:  # in a table a terminal would break paths
+                said = f"entry {entry.number} is saved in {file.path}"
+                console.print(said, soft_wrap=True, markup=False)
 
 
 def _plain(text: str) -> Any:

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 START_SECONDS, DRAW_SECONDS, MILLION_SECONDS = 4.0, 8e-6, 1.0
 """Of one core: a first release, a draw of noise, and reading and counting a million regions."""
+START_BYTES = 600_000_000
+"""Of a process that reads and releases, whatever the grid: Python, packages, kernels, batches."""
+MARKS_BYTES, OUTLINE_BYTES = 50, 170
+"""What is held of each user while counting: what a tally keeps of a region, or its outline."""
 _FILES = (".parquet", ".geoparquet", ".pq", ".gpkg", ".geojson", ".json", ".shp", ".fgb")
 
 
@@ -230,15 +234,19 @@ def _print_cost(terms: Terms, as_json: bool) -> None:
     """Print what a release takes at most, from public values; rows are not known beforehand."""
     cost = terms.most()
     seconds = START_SECONDS + cost.draws * DRAW_SECONDS
+    memory = START_BYTES + cost.memory
+    has_marks = hasattr(terms.prepared.tally(), "add_marks")
+    each = MARKS_BYTES if has_marks else OUTLINE_BYTES
     if as_json:
-        facts = {**cost._asdict(), "seconds": seconds, "seconds_per_million": MILLION_SECONDS}
+        facts = {**cost._asdict(), "memory": memory, "bytes_per_user": each}
+        facts |= {"seconds": seconds, "seconds_per_million": MILLION_SECONDS}
         typer.echo(json.dumps(facts | {"area": areas.area_in_words(terms.grid)}))
         return
     typer.echo(
         f"Area: {areas.area_in_words(terms.grid)}.\n"
         f"This release takes at most about\n"
         f"  {cost.draws:,} draws of noise\n"
-        f"  {cost.memory / 1e6:,.0f} MB of memory, and 50 bytes for each user while counting\n"
+        f"  {memory / 1e6:,.0f} MB of memory, and {each} bytes for each user while counting\n"
         f"  {cost.file / 1e6:,.1f} MB for its file\n"
         f"  {seconds:,.0f} s, and {MILLION_SECONDS:g} s for each million regions in GeoParquet, on "
         f"one core\n"

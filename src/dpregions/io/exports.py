@@ -34,6 +34,7 @@ from dpregions.geometry.layers import Layer
 from dpregions.geometry.partition import Partition
 from dpregions.io import layer_files
 from dpregions.io.qgis_style import add_style
+from dpregions.page.single_file import page_html
 from dpregions.releases.published import Release
 from dpregions.releases.statement import NOT_PRIVATE
 
@@ -171,7 +172,7 @@ def export(
         return order.what
     content: bytes | memoryview
     if driver == "HTML":
-        content = release.explore(name or path.stem, confidence=confidence).html.encode()
+        content = page_html(release, name=name or path.stem, confidence=confidence).encode()
     elif driver == "COG":
         content = _cog(release, order)
     else:

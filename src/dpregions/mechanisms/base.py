@@ -294,6 +294,10 @@ class Outcome(ABC):
         """Return the synthetic regions that `counts` are the exact histogram of."""
         raise PrivacyError("this release is not known to be the histogram of any set of regions")
 
+    def corners(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+        """Return the corners of distinct bodies, where each one's start, and how often it is."""
+        raise PrivacyError("this release is not known to be the histogram of any set of regions")
+
     def on(self, grid: Domain) -> Outcome:
         """Return what this outcome says of another domain."""
         raise PrivacyError(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 STEPS = 1 << 20
 """Of a cell's side: how finely corners are held, as the library's lattice does."""
 MOST = 300_000
-"""Bodies that are packed; more do not fit into a file that people send to each other."""
+"""Distinct bodies that are packed; more do not fit into a file that people send to each other."""
 
 
 def bodies(release: Release) -> bytes | None:
@@ -30,23 +30,17 @@ def bodies(release: Release) -> bytes | None:
     heights, their places along; then for each outline at a place the outline's number, how many
     rows it lies above the one before, its column, and how many bodies there are.
     """
-    import shapely
-
     if not release.asked.answers_shapes:
         return None
-    shapes = release.outcome.to_regions().shapes
-    if not 0 < len(shapes) <= MOST:
+    xy, offsets, times = release.outcome.corners()
+    if not 0 < len(times) <= MOST:
         return None
     frame = frame_of(release.grid)
-    xy, owner = shapely.get_coordinates(shapely.get_exterior_ring(shapes), return_index=True)
-    last = np.append(np.diff(owner) > 0, True)  # a ring ends where it began
-    xy, owner = xy[~last], owner[~last]
+    starts, sizes = offsets[:-1], np.diff(offsets)
     steps = np.floor((xy - [frame["xmin"], frame["ymin"]]) / frame["cell"] * STEPS).astype(np.int64)
-    starts = np.flatnonzero(np.diff(owner, prepend=-1))
     corner = np.minimum.reduceat(steps, starts) // STEPS  # column and row of the lower left cell
-    steps -= (corner * STEPS)[owner]
-    sizes = np.diff(starts, append=len(steps))
-    return _packed_by_shape(steps, starts, sizes, corner)
+    steps -= np.repeat(corner * STEPS, sizes, axis=0)
+    return _packed_by_shape(steps, starts, sizes, corner, times)
 
 
 def _packed_by_shape(
@@ -54,6 +48,7 @@ def _packed_by_shape(
     starts: NDArray[np.int64],
     sizes: NDArray[np.int64],
     corner: NDArray[np.int64],
+    times: NDArray[np.int64],
 ) -> bytes:
     known: dict[bytes, int] = {}
     numbers = np.array(
@@ -64,7 +59,9 @@ def _packed_by_shape(
     )
     outlines = [np.frombuffer(raw, np.int64).reshape(-1, 2) for raw in known]
     # A place may lie beside the area: rows and columns are counted from the lowest.
-    at, times = np.unique(np.column_stack([corner[:, ::-1], numbers]), axis=0, return_counts=True)
+    key = np.column_stack([corner[:, ::-1], numbers])
+    at, which = np.unique(key, axis=0, return_inverse=True)
+    times = np.bincount(which.ravel(), times).astype(np.int64)
     low = np.minimum(at[:, :2].min(axis=0), 0)
     rows, cols = (at[:, :2] - low).T
     points = np.concatenate(outlines)

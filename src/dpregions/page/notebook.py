@@ -12,12 +12,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpregions.atomic_files import PUBLIC, replacing
+from dpregions.errors import MissingExtraError
 from dpregions.page.single_file import page_html
 
 if TYPE_CHECKING:
+    from dpregions.page.live import LiveExplorer
     from dpregions.releases.published import Release
 
 _HEIGHT = 620
+
+
+def explorer(release: Release, name: str, confidence: float, live: bool) -> Explorer | LiveExplorer:
+    """Return what shows a release in a notebook; see `Release.explore`."""
+    if not live:
+        return Explorer(release, name, confidence)
+    try:
+        from dpregions.page.live import LiveExplorer
+    except ModuleNotFoundError:
+        raise MissingExtraError("anywidget", "notebook") from None
+    return LiveExplorer(release, name, confidence)
 
 
 class Explorer:

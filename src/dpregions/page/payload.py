@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dpregions.releases.published import Release
 
 FORMAT = 1
+_STEPS_A_WIDTH = 8
 MOST_RECTANGLES = 50_000
 """Up to here the intervals of all rectangles of cells are given, not only those of blocks."""
 
@@ -152,13 +153,16 @@ def components(release: Release) -> bytes:
     return packed(_unsigned(steps))
 
 
-def intervals(release: Release, block: int, confidence: float = 0.95) -> bytes:
+def intervals(
+    release: Release, block: int, confidence: float = 0.95, *, coarse: bool = False
+) -> bytes:
     """Return the intervals of all blocks of cells, ends rounded outwards to whole regions.
 
-    How far `low` is below the count, then how far `high` is above `low`.
+    How far `low` is below the count, then how far `high` is above `low`. Where they are to be
+    `coarse`, wide intervals are rounded outwards further, by less than a quarter of their width.
     """
     low, high = release.cell_intervals(block, confidence)
-    return _ends(_block_counts(release, block), low, high)
+    return _ends(_block_counts(release, block), low, high, coarse)
 
 
 def _block_counts(release: Release, block: int) -> NDArray[np.int64]:
@@ -183,9 +187,18 @@ def rectangle_intervals(release: Release, confidence: float = 0.95) -> bytes:
     return _ends(counts, low, high)
 
 
-def _ends(counts: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> bytes:
-    below = np.asarray(counts) - np.floor(low).astype(np.int64)
-    width = (np.ceil(high) - np.floor(low)).astype(np.int64)
+def _ends(
+    counts: NDArray[Any], low: NDArray[Any], high: NDArray[Any], coarse: bool = False
+) -> bytes:
+    first, last = (ends.astype(np.int64) for ends in (np.floor(low), np.ceil(high)))
+    if coarse:
+        # Steps are powers of two up to an eighth of the width. What is not empty stays so.
+        step = np.maximum(last - first, _STEPS_A_WIDTH) // _STEPS_A_WIDTH
+        step = 1 << np.log2(step).astype(np.int64)
+        moved = counts - -(-(counts - first) // step) * step
+        first = np.where(first > 0, np.maximum(moved, 1), first)
+        last = first - -(-(last - first) // step) * step
+    below, width = counts - first, last - first
     return packed(_unsigned(below)) + packed(width)
 
 

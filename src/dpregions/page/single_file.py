@@ -37,8 +37,10 @@ _LIBRARIES = {
 
 _STYLES = ("vendor/maplibre-gl.css", "page.css")
 _IMPORT = re.compile(r'(?:from|import) ?"\./([\w.-]+)"')
-_MOST_BODIES = 600_000
+_MOST_BODIES = 400_000
 """Bytes of bodies, compressed."""
+_MOST_FINE = 200_000
+"""Cells up to which the intervals of blocks are not coarse: on more the file would grow large."""
 
 
 def page_html(
@@ -47,6 +49,7 @@ def page_html(
     name: str = "release",
     checksum: str | None = None,
     confidence: float = 0.95,
+    live: bool = False,
 ) -> str:
     """Return the explorer of one release as the text of an HTML file.
 
@@ -62,6 +65,8 @@ def page_html(
         The SHA-256 of the release's file; by default that of the file it makes when saved.
     confidence : float
         Of the intervals.
+    live : bool
+        Whether a notebook's kernel answers what the file does not know.
     """
     said = payload.described(
         release, name=name, checksum=checksum or _checksum(release), confidence=confidence
@@ -90,9 +95,10 @@ def page_html(
         f"<style>{style}</style>\n</head>"
     )
     modules = _text(json.dumps(_modules()).encode())
+    mark = " data-live" if live else ""
     body = (
         f'<script type="text/plain" id="modules">{modules}</script>\n'
-        f'<script type="application/json" id="release">{_safe(parts)}</script>\n'
+        f'<script type="application/json" id="release"{mark}>{_safe(parts)}</script>\n'
         f'<script type="module">{script}</script>\n</body>'
     )
     title = f"<title>{escape(name)} · dpregions explorer</title>"
@@ -119,8 +125,9 @@ def _numbers(release: Release, said: dict[str, Any], confidence: float) -> dict[
         return {"cells": cells.encode()}
     parts = {"components": payload.components(release)}
     if not release.covert:
+        coarse = said["grid"]["rows"] * said["grid"]["cols"] > _MOST_FINE
         for block in said["blocks"]:
-            parts[f"ends{block}"] = payload.intervals(release, block, confidence)
+            parts[f"ends{block}"] = payload.intervals(release, block, confidence, coarse=coarse)
         if said["every_rectangle"]:
             parts["rectangles"] = payload.rectangle_intervals(release, confidence)
     held = bodies(release)
@@ -132,7 +139,7 @@ def _numbers(release: Release, said: dict[str, Any], confidence: float) -> dict[
 def _modules() -> dict[str, Any]:
     """Return the page's modules, each after those that it imports, and the libraries."""
     own = {path.name: path.read_text(encoding="utf-8") for path in sorted(STATIC.glob("*.js"))}
-    for entry in ("server.js", "single_file.js"):
+    for entry in ("server.js", "single_file.js", "live.js"):
         del own[entry]
     ordered: dict[str, str] = {}
 

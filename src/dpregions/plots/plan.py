@@ -15,6 +15,8 @@ from dpregions.plots import blank_figure, need_plot, write
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from matplotlib.figure import Figure
+
     from dpregions.planning.expected import Expectation, Plan
 
 _INK, _QUIET = "#22303c", "#7a8791"
@@ -34,14 +36,19 @@ def draw_plan(plan: Plan, path: Path) -> None:
         The picture to write, PNG, SVG or PDF by its suffix.
     """
     need_plot(path)
+    figure = plan_figure(plan)
+    with replacing(path) as part:
+        figure.savefig(part, dpi=130)
 
+
+def plan_figure(plan: Plan) -> Figure:
+    """Return that picture, a panel for each size of query."""
     queries = list(dict.fromkeys(row.query for row in plan.rows))
     cells = sorted({row.cell_size for row in plan.rows})
     shown = [row for row in plan.at("busy") if not math.isnan(row.error)]
     heights = [math.log10(end) for row in shown for end in (row.low, row.high)]
     gap = 0.045 * (max(heights, default=0.0) - min(heights, default=0.0))
-    n_cols = min(len(queries), _COLUMNS)
-    n_rows = -(-len(queries) // n_cols)
+    n_rows, n_cols = _laid_out(len(queries))
     size = (3.5 * n_cols + 1.1, 3.6 * n_rows + 0.9)
     figure = blank_figure(figsize=size, layout="constrained")
     panels = figure.subplots(n_rows, n_cols, sharex=True, sharey=True, squeeze=False)
@@ -56,8 +63,9 @@ def draw_plan(plan: Plan, path: Path) -> None:
         axes.set_visible(False)
     for axes in panels[:, 0]:
         axes.set_ylabel("median error in busy places")
-    for axes in panels[-1]:
+    for axes in panels.flat[max(len(queries) - n_cols, 0) : len(queries)]:  # none is below them
         axes.set_xlabel("epsilon")
+        axes.tick_params(labelbottom=True)
     figure.suptitle(
         f"{plan.n_regions:,} regions up to {plan.max_diameter} across in {plan.area}:\n"
         f"errors to expect in busy places, by size of cell",
@@ -76,8 +84,13 @@ def draw_plan(plan: Plan, path: Path) -> None:
         ha="left",
     )
     _legend(figure, plan)
-    with replacing(path) as part:
-        figure.savefig(part, dpi=130)
+    return figure
+
+
+def _laid_out(n_panels: int) -> tuple[int, int]:
+    """Return rows and columns of panels, the rows as full as they can be."""
+    n_rows = -(-n_panels // _COLUMNS)
+    return n_rows, -(-n_panels // n_rows)
 
 
 _End = tuple[float, float, str, str]

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from dpregions.geometry.domain import Domain
     from dpregions.geometry.layers import Layer
     from dpregions.mechanisms.base import Outcome
+    from dpregions.page.live import LiveExplorer
     from dpregions.page.notebook import Explorer
     from dpregions.releases.compare import Comparison
     from dpregions.releases.districts import Summary
@@ -579,7 +580,9 @@ class Release(Statement):
 
         return draw_map(self, ax, style)
 
-    def explore(self, name: str = "release", *, confidence: float = 0.95) -> Explorer:
+    def explore(
+        self, name: str = "release", *, confidence: float = 0.95, live: bool = False
+    ) -> Explorer | LiveExplorer:
         """Return a map to explore in a notebook: draw areas, read counts and intervals.
 
         It needs no server and no network, also in HTML made of the notebook. `Explorer.save`
@@ -591,10 +594,17 @@ class Release(Statement):
             What the page calls the release.
         confidence : float
             Of the intervals, between 0 and 1.
-        """
-        from dpregions.page.notebook import Explorer
+        live : bool
+            Whether the kernel answers what the page does not know (extra `notebook`). What is
+            drawn is then a GeoDataFrame, `LiveExplorer.selection`.
 
-        return Explorer(self, name, checked_confidence(confidence))
+        Returns
+        -------
+        Explorer or LiveExplorer
+        """
+        from dpregions.page.notebook import explorer
+
+        return explorer(self, name, checked_confidence(confidence), live)
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""

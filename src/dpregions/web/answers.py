@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dpregions.crs import degrees_remedy, read_crs, reproject, same_crs
 from dpregions.errors import DPRegionsError
 from dpregions.geometry.grid import Grid
+from dpregions.web.costs import refuse_costly
 from dpregions.web.problems import Problem
 from dpregions.web.questions import OWN, WGS84, Manner, Question, shape_of
 
@@ -212,6 +213,8 @@ def _answered(
     release: Release, question: Question, confidence: float, limits: Limits
 ) -> dict[str, Any]:
     """Return the numbers of a question, and what they are about."""
+    if question.shape is not None:
+        refuse_costly(release, question.shape, question.crs, limits)
     asked = asked_of(release, question)
     if asked.cells is not None:
         return _looked_up(release, asked.cells, asked, confidence)

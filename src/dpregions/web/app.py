@@ -10,6 +10,7 @@ import threading
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -78,8 +79,17 @@ def make_app(
     app.include_router(payloads(serving))
     app.include_router(file_routes(serving))
     app.include_router(page_routes(serving))
-    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    app.mount("/static", _PageFiles(directory=STATIC), name="static")
     return app
+
+
+class _PageFiles(StaticFiles):
+    """The page's files, which a browser asks after each time: an upgrade brings others."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -6,17 +6,22 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from dpregions.web.answers import asked_of
+from dpregions.web.costs import refuse_costly
 
 if TYPE_CHECKING:
     from dpregions.web.questions import Question
+    from dpregions.web.settings import Limits
     from dpregions.web.shelf import Shown
 
 
 def difference(
-    first: Shown, second: Shown, question: Question, confidence: float
+    first: Shown, second: Shown, question: Question, confidence: float, limits: Limits
 ) -> dict[str, Any]:
     """Return what `second` counts more than `first`, with the interval of the difference."""
     comparison = first.release.compare(second.release)
+    if question.shape is not None:
+        for shown in (first, second):
+            refuse_costly(shown.release, question.shape, question.crs, limits)
     # On other cells, what is drawn alone is about the same area.
     asked = asked_of(first.release, question, None if comparison.same_cells else "drawn")
     found = comparison.answers(

@@ -150,7 +150,7 @@ def questions(serving: Serving) -> APIRouter:
         first, second = (serving.by_id(asked.pop(name), name) for name in ("a", "b"))
         serving.refuse_cold(first, second)
         wanted, sure = question(asked, first)
-        found = await serving.workshop.do(lambda _: difference(first, second, wanted, sure))
+        found = await serving.workshop.do(lambda _: difference(first, second, wanted, sure, limits))
         return JSONResponse(found)
 
     @router.post("/session", summary="Keep the token as a cookie", status_code=204)

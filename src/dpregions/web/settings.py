@@ -29,6 +29,10 @@ class Limits:
     """How deep JSON may nest."""
     cells: int = 1_000_000
     """Cells in the rectangle around one shape."""
+    passed: int = 10_000
+    """Cells that the sides of one shape pass."""
+    repaired: int = 500
+    """Vertices of a polygon that crosses itself: finding out how often takes their square."""
     exported: int = 250_000
     """Cells, or blocks of cells, in an export."""
     seconds: float = 5.0

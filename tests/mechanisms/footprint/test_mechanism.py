@@ -318,3 +318,10 @@ def test_a_strategy_or_a_tuning_of_another_kind_is_refused():
     for wrong in ({"strategy": "sizes"}, {"tuning": None}):
         with pytest.raises(InputTypeError, match="must be a"):
             Footprint(**wrong)
+
+
+@pytest.mark.parametrize("epsilon", [1e-20, 1e-07])
+def test_a_hopeless_epsilon_is_refused_by_the_number_that_was_given(epsilon):
+    grid = dpr.Grid(0, 0, 1, n_rows=4, n_cols=4)
+    with pytest.raises(PrivacyError, match=f"epsilon = {epsilon}, of which .* is for the number"):
+        dpr.release([], grid, epsilon=epsilon, max_diameter=2, user_id=None)

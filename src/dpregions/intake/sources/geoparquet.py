@@ -64,4 +64,3 @@ def _batches(
             yield batch
             # By bytes of whole groups: a share of the rows would tell how many there are.
             request.show(sizes[bisect_right(ends, done)] / max(1, sizes[-1]))
-    request.show(1.0)

@@ -69,11 +69,20 @@ class Workers:
         except DPRegionsError:
             raise
         except Exception as error:
-            kind = type(error).__name__
+            kind, stopped = type(error).__name__, _interrupted(error)
+        if stopped:
+            raise KeyboardInterrupt
         raise SourceError(
             f"{doing} on Spark failed ({kind}), and nothing was released. What it said is not "
             f"shown, as it may quote a record: see Spark's own logs"
         )
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Say whether an error came of Ctrl-C: Spark ends its jobs, and reports these instead."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def _refuse_others(found: set[str]) -> None:

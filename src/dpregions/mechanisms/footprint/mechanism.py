@@ -161,7 +161,7 @@ class Footprint:
             t = self.tuning
             detail = t.fine_detail if base.bound.k <= FEW_CELLS_WIDE else t.coarse_detail
             how = Adaptive(detail, t.tree_children)
-        _refuse_hopeless(first, factor, base.bound)
+        _refuse_hopeless(first, rest, factor, base.bound)
         if side > MOST_SIDE:
             raise PrivacyError(
                 f"regions on these cells are up to {side} cells wide, more than {MOST_SIDE}: use "
@@ -192,7 +192,7 @@ class Footprint:
         workload = Workload.of(self.workload, grid)
         if isinstance(self.strategy, Adaptive):
             raise PrivacyError("a tree is measured on a grid, not for a partition's cells")
-        _refuse_hopeless(first, factor, bound)
+        _refuse_hopeless(first, rest, factor, bound)
         n_sizes = refuse_too_many(side, *grid.shape)
         known = catalogue(side, bound.steps, self.tuning)
         # Whether shapes are measured is decided after the debit: both must fit before it.
@@ -443,7 +443,7 @@ def _refuse_beyond_memory(grid: Grid, n_buckets: int, held: int) -> None:
     )
 
 
-def _refuse_hopeless(share: Budget, factor: int, bound: Bound) -> None:
+def _refuse_hopeless(share: Budget, rest: Budget, factor: int, bound: Bound) -> None:
     """Refuse noise that makes up more bodies than a machine holds, and bodies without extent."""
     if bound.steps < LEAST_STEPS:
         raise PrivacyError(
@@ -452,10 +452,11 @@ def _refuse_hopeless(share: Budget, factor: int, bound: Bound) -> None:
             "larger ",
             Argument("max_diameter"),
         )
-    scale = scale_for(share, factor)
+    scale = factor / share.epsilon
     if scale > MOST_NOISE:
+        whole = Budget(share.epsilon + rest.epsilon)
         raise PrivacyError(
-            f"with epsilon = {share} for the number of regions, its noise has scale {scale:.3g}, "
-            f"more than {MOST_NOISE:,}: give a larger epsilon",
+            f"with epsilon = {whole}, of which {share} is for the number of regions, the noise of "
+            f"that has scale {float(scale):.3g}, more than {MOST_NOISE:,}: give a larger epsilon",
             argument="epsilon",
         )

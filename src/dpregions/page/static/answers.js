@@ -75,7 +75,7 @@ export class Answers {
     const mask = new Uint8Array(rows * cols);
     for (const rings of parts) polygonCells(rings, rows, cols).forEach((on, at) => on && (mask[at] = 1));
     const range = maskRange(mask, cols);
-    if (!range) return { count: 0, low: 0, high: 0, exact: true, outside: true, mask };
+    if (!range) return { count: 0, low: null, high: null, exact: true, outside: true, mask };
     const cut = parts.flat(2).some(([r, c]) => r < 0 || c < 0 || r > rows || c > cols);
     const low = this.#unanswered();
     const rest = { low, high: low, mask, cut, around: range.cells, touched: range.n };

@@ -82,7 +82,7 @@ class Page {
   async open() {
     const releases = await this.transport.releases();
     this.id ||= releases[0]?.id ?? "";
-    if (this.transport.kind === "file") this.id = "here";
+    if (this.transport.kind !== "server") this.id = "here";
     const said = await this.transport.described(this.id);
     this.setTheme(this.dark);
     this.#head(said, releases);
@@ -177,6 +177,7 @@ class Page {
       this.overlay.show(state.values);
       this.drawing?.follow(state.values.current);
     });
+    if (this.transport.selected) state.on("current saved", (values) => this.#select(values));
     state.on("saved", ({ saved }) => this.#answerSaved(saved));
     state.on("detail fade compare", () => this.paint());
     state.on("part", ({ part }) => this.compare.swipeTo(part));
@@ -303,6 +304,16 @@ class Page {
     this.state.set({ ...START, detail: 0, fade: true });
     this.tell("");
     this.view.fit(this.release.mesh.outline(0, this.release.mesh.rows, 0, this.release.mesh.cols));
+  }
+
+  // A notebook's kernel is told what is asked and saved.
+  #select({ current, saved }) {
+    const queries = [...saved, ...(current && !saved.some((q) => q.id === current.id) ? [current] : [])];
+    const features = queries.filter((q) => q.kind !== "label").map((query) => {
+      const feature = this.answers.feature(query);
+      return { ...feature, properties: { name: query.name, ...(query.kind === "cells" ? { cells: query.cells } : {}) } };
+    });
+    this.transport.selected(features, this.release.said.mesh.plain);
   }
 
   // A drawing under way: its count, without an interval.

@@ -16,6 +16,6 @@ for (const [name, source] of own) {
 }
 const [{ start }, { SingleFile, Notebook }] = await Promise.all([import(modules["main.js"]), import(modules["transport.js"])]);
 const parts = JSON.parse(textOf("release"));
-const kernel = window.dpregionsKernel;
 const embedded = window !== window.parent;
-start(kernel ? new Notebook(parts, kernel) : new SingleFile(parts), { places, embedded });
+const live = embedded && "live" in document.getElementById("release").dataset;
+start(live ? new Notebook(parts, window.parent) : new SingleFile(parts), { places, embedded });

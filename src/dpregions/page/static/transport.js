@@ -3,6 +3,8 @@
 
 import { bytesOf } from "./grid_math.js";
 
+const PATIENCE = 15_000; // milliseconds that a kernel has for an answer
+
 export class Trouble extends Error {
   constructor(sentence, status = 0, again = 0) {
     super(sentence);
@@ -186,16 +188,39 @@ export class Notebook extends SingleFile {
   kind = "notebook";
   live = true;
 
-  constructor(parts, ask) {
+  constructor(parts, host) {
     super(parts);
-    this.ask = ask;
+    this.host = host;
+    this.waiting = new Map();
+    addEventListener("message", ({ source, data }) => {
+      if (source !== host || !this.waiting.has(data.id)) return;
+      const [resolve, reject] = this.waiting.get(data.id);
+      this.waiting.delete(data.id);
+      if (data.answers) resolve(data.answers);
+      else reject(new Trouble(data.trouble, 400));
+    });
+  }
+
+  // A kernel may be busy or gone: after a while the page says so and asks again.
+  #ask(question) {
+    const id = (this.last = (this.last ?? 0) + 1);
+    return new Promise((resolve, reject) => {
+      this.waiting.set(id, [resolve, reject]);
+      this.host.postMessage({ id, question }, "*");
+      setTimeout(() => this.waiting.delete(id) && reject(new Trouble("The kernel does not answer.")), PATIENCE);
+    });
   }
 
   async rectangle(_, cells) {
-    return this.ask({ cells });
+    return (await this.#ask({ cells }))[0];
   }
 
-  async shapes(_, features, plain) {
-    return this.ask({ features, plain });
+  shapes(_, features, plain) {
+    return this.#ask({ features, plain });
+  }
+
+  // What is asked and saved, for Python to read.
+  selected(features, plain) {
+    this.host.postMessage({ asked: { features, plain } }, "*");
   }
 }
