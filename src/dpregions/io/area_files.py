@@ -14,7 +14,7 @@ import numpy as np
 
 from dpregions import extras
 from dpregions.crs import read_crs
-from dpregions.errors import DPRegionsError, InputError
+from dpregions.errors import Argument, DPRegionsError, InputError
 from dpregions.geometry.layers import Layer
 from dpregions.readable_files import refuse_unreadable
 
@@ -26,7 +26,7 @@ _PARQUET = (".parquet", ".geoparquet", ".pq")
 _GEOJSON = (".geojson", ".json")
 
 
-def read_areas(path: Path, option: str) -> Layer:
+def read_areas(path: Path, option: str | Argument) -> Layer:
     """Return the areas of a file, whatever its format, or say why an option cannot have it."""
     if not path.is_dir():  # some formats are folders
         refuse_unreadable(path, named=f"{option} {path}")
@@ -38,11 +38,11 @@ def read_areas(path: Path, option: str) -> Layer:
         raise
     except Exception as error:  # readers of many formats raise as many kinds
         first = (str(error).splitlines() or [""])[0]
-        raise InputError(f"{option} {path} cannot be read: {first}") from None
+        raise InputError(option, f" {path} cannot be read: {first}") from None
     if found is None:
-        raise InputError(f"{option} {path} has no geometries")
+        raise InputError(option, f" {path} has no geometries")
     if Layer.GEOMETRY in found.columns:
-        raise InputError(f"{option} {path} has a second column {Layer.GEOMETRY!r}: rename it")
+        raise InputError(option, f" {path} has a second column {Layer.GEOMETRY!r}: rename it")
     return found
 
 

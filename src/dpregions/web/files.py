@@ -15,7 +15,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
-from dpregions.errors import InputError
+from dpregions.errors import Argument, InputError
 from dpregions.geometry.grid import Grid
 from dpregions.io.exports import export
 from dpregions.page.single_file import page_html
@@ -86,9 +86,9 @@ def check_basemap(path: Path) -> None:
         with open(path, "rb") as file:
             head = file.read(8)
     except OSError as error:
-        raise InputError(f"--basemap {path} cannot be read: {error.strerror}") from None
+        raise InputError(Argument("basemap"), f" {path} cannot be read: {error.strerror}") from None
     if head != b"PMTiles\x03":
-        raise InputError(f"--basemap {path} is no PMTiles file, version 3")
+        raise InputError(Argument("basemap"), f" {path} is not a PMTiles file of version 3")
 
 
 def part_of(path: Path, request: Request, media_type: str) -> Response:

@@ -134,7 +134,7 @@ class Guard:
                 "host",
                 421,
                 f"the Host header names {name[:100]!r}, which this server was not started for: "
-                f"start it with --allow-host {name[:100]}, if that is its name",
+                f"start it with the host {name[:100]} allowed, if that is its name",
             )
 
     def _check_token(self, scope: Scope) -> None:
