@@ -59,6 +59,9 @@ def demo(
     _show_answers(made, console)
     console.print("\n[bold]Open next[/bold]")
     console.print(f"  {made.page} in any browser: draw a rectangle, read its interval")
+    console.print(
+        f"  dpregions serve {made.city} shows the same, and answers programs", soft_wrap=True
+    )
     for picture in made.pictures:
         console.print(f"  {picture}", soft_wrap=True)
     console.print("  . .venv/bin/activate puts the command dpregions on your path")

@@ -60,6 +60,8 @@ class Demo(NamedTuple):
     pictures: list[Path]
     page: Path
     """The map to explore."""
+    city: Path
+    """The release's file."""
 
 
 def run(
@@ -119,12 +121,12 @@ def run(
         for name, cells in QUERIES.items()
     ]
     if not pictures:
-        return Demo(answers, published, [], page)
+        return Demo(answers, published, [], page, city)
     from dpregions.plots.demo_story import draw_story
 
     twice = out / "double_counting.png"
     draw_story(regions, published, exact, answers, map_, twice)
-    return Demo(answers, published, [map_, twice, plan], page)
+    return Demo(answers, published, [map_, twice, plan], page, city)
 
 
 def _can_draw(tell: Callable[[str, str | None], None]) -> bool:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dpregions.choices import Kind
+    from dpregions.releases.answering import Answering
     from dpregions.releases.published import Release
 
 _KIND_NAMES: dict[Kind, str] = {"faces": "face", "edges": "edge", "vertices": "vertex"}
@@ -36,7 +37,7 @@ _AT_ONCE = 1 << 16
 
 
 def interval_arrays(
-    release: Release, block: int, confidence: float
+    release: Answering, block: int, confidence: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the ends of the intervals of all blocks; of a release that is not covert."""
     shape = release.grid.blocks_shape(block)
@@ -45,7 +46,7 @@ def interval_arrays(
     return low.reshape(shape), high.reshape(shape)
 
 
-def block_arrays(release: Release, block: int, confidence: float) -> dict[str, NDArray[Any]]:
+def block_arrays(release: Answering, block: int, confidence: float) -> dict[str, NDArray[Any]]:
     """Return what is published of all blocks, an array for each column."""
     checked_confidence(confidence)  # also where a covert release has no use for it
     shape = release.grid.blocks_shape(block)
@@ -57,20 +58,20 @@ def block_arrays(release: Release, block: int, confidence: float) -> dict[str, N
     return found
 
 
-def _selections(release: Release, block: int) -> Iterator[Any]:
+def _selections(release: Answering, block: int) -> Iterator[Any]:
     """Yield all blocks, row by row, some at a time."""
     n = int(np.prod(release.grid.blocks_shape(block)))
     for start in range(0, n, _AT_ONCE):
         yield release.grid.select_blocks(block, start, min(start + _AT_ONCE, n))
 
 
-def _counts(release: Release, block: int) -> NDArray[np.int64]:
+def _counts(release: Answering, block: int) -> NDArray[np.int64]:
     if block == 1:
         return release.counts[release.grid.kinds == 0]
     return np.concatenate([release.asked.count(part) for part in _selections(release, block)])
 
 
-def _estimates(release: Release, block: int) -> NDArray[Any]:
+def _estimates(release: Answering, block: int) -> NDArray[Any]:
     if block == 1 and release.asked.signed is not None:  # else they would be made for edges too
         return release.asked.signed[release.grid.kinds == 0]
     return np.concatenate([release.asked.estimate(part) for part in _selections(release, block)])
