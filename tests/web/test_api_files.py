@@ -161,5 +161,5 @@ def test_a_basemap_is_sent_in_ranges(tmp_path):
 def test_a_basemap_that_is_no_pmtiles_is_refused_at_the_start(tmp_path):
     path = tmp_path / "map.pmtiles"
     path.write_bytes(gzip.compress(b"x"))
-    with pytest.raises(InputError, match="no PMTiles"):
+    with pytest.raises(InputError, match="not a PMTiles"):
         make_app({"city": city()}, settings=Settings(basemap=path))
