@@ -129,6 +129,38 @@ def test_a_polygon_is_counted_as_drawn_and_its_corners_can_be_pulled(page):
     assert answer_of(page) == as_drawn(page, tilted()) != before
 
 
+@pytest.mark.parametrize("leave", ["Move", "Escape"])
+def test_a_drawing_that_is_given_up_leaves_the_numbers_of_what_is_on_the_map(page, leave):
+    ask_rectangle(page, 4.3, 15.6, 6.2, 20.9)
+    before = answer_of(page)
+    draw_with(page, "Polygon")
+    for corner in ((5, 5), (7, 22), (18, 20)):
+        page.mouse.click(*place_of(page, *corner))
+        page.wait_for_timeout(60)
+    page.mouse.move(*place_of(page, 16, 8))
+    page.wait_for_selector(".size:has-text('polygon')")
+    if leave == "Move":
+        page.click("#tools >> text=Move")
+    else:
+        page.keyboard.press("Escape")
+    page.wait_for_selector(".size:not(:has-text('polygon'))")
+    assert answer_of(page) == before == count_of(tilted(), (4, 15, 6, 20))
+
+
+def test_a_polygon_whose_sides_cross_is_given_up_with_a_word(page):
+    ask_rectangle(page, 4.3, 15.6, 6.2, 20.9)
+    before = answer_of(page)
+    draw_with(page, "Polygon")
+    corners = [place_of(page, *p) for p in ((5, 5), (15, 15), (5, 15), (15, 5))]
+    x, y = zip(*corners, strict=True)
+    left, right, low, high = min(x), max(x), min(y), max(y)
+    for corner in [(left, high), (right, low), (right, high), (left, low), (left, high)]:
+        page.mouse.click(*corner)
+        page.wait_for_timeout(60)
+    page.wait_for_selector("#hint:has-text('sides cross')")
+    assert answer_of(page) == before
+
+
 def test_a_circle_and_a_freehand_outline_are_counted_as_drawn(page):
     draw_with(page, "Circle")
     page.mouse.click(*place_of(page, 12, 14))

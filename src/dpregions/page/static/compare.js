@@ -87,7 +87,8 @@ export class Compare {
 
   // The rows that the panel adds for a rectangle of cells.
   async rows(query) {
-    if (!this.other || query?.kind !== "cells") return [];
+    if (!this.other || !query) return [];
+    if (query.kind !== "cells") return [`${this.other.said.name}: differences are shown for rectangles of cells alone.`];
     const found = await this.transport.difference(this.release.id, this.other.id, query.cells);
     const words = (v) => (v > 0 ? `+${number(v)}` : v < 0 ? `−${number(-v)}` : "0");
     const there = this.other.counts.rectangle(...query.cells);

@@ -37,6 +37,7 @@ export class Drawing {
     if (!this.draw) await (this.opening ??= this.#open());
     if (this.state.values.tool !== mode) return; // another was chosen meanwhile
     this.draw.clear();
+    this.live(null);
     this.editing = this.mine = null;
     this.draw.setMode(mode);
   }
@@ -46,6 +47,7 @@ export class Drawing {
     if (!this.draw || this.mine || this.draw.getMode() === "select" || this.draw.getMode() === "static") return;
     this.draw.clear();
     this.draw.setMode("static");
+    this.live(null);
   }
 
   #ring(id) {
@@ -55,6 +57,7 @@ export class Drawing {
 
   // Counts go with the pointer once there is an area.
   #changed(ids, type) {
+    if (type === "delete") this.live(null); // by Escape
     if (type !== "update") return;
     for (const id of ids) {
       const feature = this.draw.getSnapshotFeature(id);
@@ -71,7 +74,9 @@ export class Drawing {
   #finished(id, context) {
     const ring = this.#ring(id);
     if (!ring || areaOf(ring) === 0) {
-      this.tell("A polygon has three corners or more.");
+      this.tell("These corners enclose no area, or its sides cross: draw it again.");
+      this.draw.clear();
+      this.live(null);
       return;
     }
     const { mode } = this.draw.getSnapshotFeature(id).properties;

@@ -316,10 +316,12 @@ class Page {
     this.transport.selected(features, this.release.said.mesh.plain);
   }
 
-  // A drawing under way: its count, without an interval.
+  // A drawing under way: its count, without an interval. Null: it was given up, so the numbers are
+  // those of the query on the map again.
   #live(query) {
-    if (!query) return;
-    this.panel.show(query, this.answers.now(query));
+    if (query) this.panel.show(query, this.answers.now(query));
+    else if (this.underWay) this.#showCurrent();
+    this.underWay = Boolean(query);
   }
 
   async #answerSaved(saved) {
