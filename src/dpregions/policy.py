@@ -163,10 +163,12 @@ def _ledger(value: Any) -> bool | Path:
 def _epsilon(value: Any) -> Fraction:
     if isinstance(value, str):
         top, _, bottom = value.partition("/")
-        if not all(part.isdecimal() and len(part) <= 100 for part in (top, bottom or "1")):
-            raise InputError(f"max_epsilon must be a number or a fraction, got {value!r}")
-        if not int(bottom or 1):
-            raise InputError(f"max_epsilon must be a number or a fraction, got {value!r}")
+        digits = all(part.isdecimal() and len(part) <= 100 for part in (top, bottom or "1"))
+        if not digits or not int(bottom or 1):
+            raise InputError(
+                "max_epsilon must be a number without quotes (0.5), or a fraction in quotes "
+                f'("1/2"), got {value!r}'
+            )
         value = Fraction(int(top), int(bottom or 1))
     return positive(value, "max_epsilon")
 

@@ -26,19 +26,27 @@ def foreseen(call: Callable[[], T], doing: str) -> T:
     doing : str
         What it does, for the message: "reading the regions".
     """
-    failure: DPRegionsError
+    failure: BaseException
     try:
         return call()
     except DPRegionsError as error:
         failure = error
     except Exception as error:
-        failure = UnforeseenError(
+        failure = stopped_by(error) or UnforeseenError(
             f"{doing} failed in an unforeseen way ({type(error).__name__}), and nothing was "
             f"released. What it said is not shown, as it may quote a record"
         )
     # Raised out here: within the handler, the new error's context would hold the old one.
     failure.__cause__ = failure.__context__ = None
     raise failure
+
+
+def stopped_by(error: BaseException) -> BaseException | None:
+    """Return the Ctrl-C that an error hides: compiled code makes a SystemError of it."""
+    found: BaseException | None = error
+    while found is not None and isinstance(found, Exception):
+        found = found.__cause__ or found.__context__
+    return found
 
 
 def foreseen_items(items: Iterator[T], doing: str) -> Iterator[T]:

@@ -35,6 +35,7 @@ from dpregions.errors import (
     MissingExtraError,
     printable,
 )
+from dpregions.unforeseen import stopped_by
 
 app = typer.Typer(
     name="dpregions",
@@ -95,6 +96,8 @@ def main() -> None:
         typer.echo(printable(f"dpregions: failed: {in_options(error)}"), err=True)
         sys.exit(1)
     except Exception as error:
+        if stopped := stopped_by(error):
+            raise stopped from None
         typer.echo(printable(f"dpregions: failed: {_in_short(error)}"), err=True)
         sys.exit(1)
 

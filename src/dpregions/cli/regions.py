@@ -27,7 +27,7 @@ def regions(
     k: Annotated[int, typer.Option("--k", help="Fixes nearest the mode that make a region.")],
     max_diameter: Annotated[
         str,
-        typer.Option(help="Largest diameter of a region: 2km, or a number in units of the CRS."),
+        typer.Option(help="Largest diameter of a region, with its unit: 2km."),
     ],
     crs: Annotated[
         str | None, typer.Option(help="Projected CRS to measure in, for example EPSG:32650.")

@@ -42,7 +42,7 @@ def release(
     epsilon: Annotated[str, typer.Option(help="The privacy loss: 1, 0.5 or 1/3.")],
     max_diameter: Annotated[
         str,
-        typer.Option(help="Largest diameter of a region: 2km, or a number in units of the CRS."),
+        typer.Option(help="Largest diameter of a region, with its unit: 2km."),
     ],
     grid: areas.GridFile = None,
     partition: areas.PartitionFile = None,
