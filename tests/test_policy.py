@@ -61,6 +61,14 @@ def test_the_installed_policy_wins_over_the_environments(tmp_path):
     assert found.digest == hashlib.sha256(installed.read_bytes()).hexdigest()
 
 
+def test_a_virtual_environment_is_held_to_the_policy_of_the_python_it_was_made_from(tmp_path):
+    base, own = tmp_path / "base", tmp_path / "venv"
+    written(base / INSTALLED, "max_epsilon = 2")
+    assert site_policy(own, {}, base).max_epsilon == 2
+    written(own / INSTALLED, "max_epsilon = 1")
+    assert site_policy(own, {}, base).max_epsilon == 1
+
+
 def test_every_rule_is_read(tmp_path):
     text = 'ledger = "/srv/city.ledger"\nmax_epsilon = 0.1\nunit = "user"\nsign_off = true\n'
     found = site_policy(tmp_path, {VARIABLE: str(written(tmp_path / "all.toml", text))})

@@ -91,15 +91,19 @@ class Policy:
 
 
 def site_policy(
-    prefix: str | os.PathLike[str] = sys.prefix, environ: Mapping[str, str] = os.environ
+    prefix: str | os.PathLike[str] = sys.prefix,
+    environ: Mapping[str, str] = os.environ,
+    base: str | os.PathLike[str] = sys.base_prefix,
 ) -> Policy | None:
     """Return the policy of this installation, None where there is none.
 
-    The file below `prefix` wins over the one that the environment names.
+    The file below `prefix` wins over one below `base`, the Python that a virtual environment was
+    made from, and both over the one that the environment names.
     """
-    installed = Path(prefix) / INSTALLED
-    if _is_there(installed):
-        return _read(installed)
+    for where in (prefix, base):
+        installed = Path(where) / INSTALLED
+        if _is_there(installed):
+            return _read(installed)
     named = environ.get(VARIABLE)
     return _read(Path(named)) if named else None
 

@@ -97,6 +97,23 @@ def test_spark_and_the_local_engine_give_the_same_tally(frames, method, grid, id
     assert np.array_equal(exact(prepared, found), wanted)
 
 
+@pytest.mark.parametrize("large", [True, False])
+def test_bytes_with_offsets_of_64_bits_are_the_same_bytes(spark, frames, large):
+    """An option of Spark's that a site may have set: outlines would run into each other."""
+    option = "spark.sql.execution.arrow.useLargeVarTypes"
+    bound = GRID.bound(2, "shrink")
+    prepared = MECHANISMS["paper"]().prepare(GRID, bound, Budget(1), "add-remove")
+    before = spark.conf.get(option, "false")
+    spark.conf.set(option, str(large).lower())
+    try:
+        found = tally_of(frames["text"], GRID, bound, prepared.tally, user_id="user_id")
+    finally:
+        spark.conf.set(option, before)
+    reading = read_outlines(city("text"), GRID, bound, user_id="user_id")
+    wanted = exact(prepared, local.count(reading, prepared.tally))
+    assert np.array_equal(exact(prepared, found), wanted)
+
+
 def test_a_task_that_fails_at_first_counts_once(frames):
     def fails_at_first(batches):
         from pyspark import TaskContext

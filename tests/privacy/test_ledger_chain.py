@@ -30,6 +30,7 @@ class Claim(NamedTuple):
     ledger_digest: str
     budget: Budget
     sha256: str | None = None
+    may_be_part: bool = False
 
 
 def claim(paid, epsilon, sha256=None):
@@ -167,6 +168,17 @@ def test_a_release_of_another_ledger_or_of_none_is_told(year, tmp_path):
         assert words in problem
 
 
+def test_a_part_of_a_release_is_not_accused_and_two_releases_of_one_entry_are(year):
+    ledger, (first, second) = year
+    part = second._replace(sha256="6" * 64, may_be_part=True)
+    assert problems(ledger, second, part) == []
+    assert problems(ledger, first, first) == []
+    one, other = (first._replace(sha256=digit * 64) for digit in "67")
+    assert problems(ledger, one, one) == []
+    (problem,) = problems(ledger, one, other)
+    assert "0.parquet is another release, under the same entry" in problem
+
+
 def test_an_account_says_for_good_what_it_is_of(year):
     ledger, _ = year
     declared = (("source", "the operator's rides"), ("period", "2026"), ("owner", "A. Ride"))
@@ -181,6 +193,11 @@ def test_no_two_accounts_are_of_one_source_and_period(year):
     with pytest.raises(LedgerError, match="'taxis' is declared to be of this source and period"):
         ledger.create("rides", 1, source="the operator's rides", period="2026")
     ledger.create("rides", 1, source="the operator's rides", period="2027")
+    with pytest.raises(LedgerError, match="is declared to be of this source and period"):
+        ledger.create("always", 1, source="the operator's rides")
+    ledger.create("sensors", 1, source="the counters")
+    with pytest.raises(LedgerError, match="'sensors' is declared to be of this source"):
+        ledger.create("sensors 2026", 1, source="the counters", period="2026")
     ledger.create("trams", 1, period="2026")
     ledger.create("buses", 1, period="2026")
 

@@ -22,7 +22,7 @@ import opendp.core
 import pytest
 
 import dpregions as dpr
-from dpregions.errors import OverBudgetError
+from dpregions.errors import OverBudgetError, PrivacyError
 from dpregions.euler import EulerHistogram
 from dpregions.geometry.outlines import Bound
 from dpregions.intake.regions import outlines_of
@@ -339,3 +339,8 @@ def test_with_every_other_source_closed_releases_differ_by_opendps_answers_alone
     assert one["known"] == other["known"]
     assert len({*one["OpenDP"], *other["OpenDP"]}) == 4 * N_WAYS
     assert ledger.account("town").remaining == 0
+
+
+def test_the_seam_for_studies_takes_no_noise_that_could_be_published():
+    with pytest.raises(PrivacyError, match="for studies: publish with release"):
+        release_with(SystemNoise(), town(), GRID, epsilon=1, max_diameter=2, user_id=None)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregions.geometry.outlines import Outlines
+from dpregions.intake.geometries import bytes_and_offsets
 from dpregions.unforeseen import READING, foreseen
 
 if TYPE_CHECKING:
@@ -90,9 +91,7 @@ def _add(job: Job, column: Any) -> None:
     """Add outlines that `contributed` wrote as bytes."""
     if not len(column):
         return
-    _, ends, data = column.buffers()
-    offsets = np.frombuffer(ends, np.int32)[column.offset : column.offset + len(column) + 1]
-    octets = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
-    xy = np.frombuffer(octets.tobytes(), np.int64).reshape(-1, 2)
-    outlines = Outlines(xy, (offsets - offsets[0]).astype(np.int64) // 16)
+    octets, offsets = bytes_and_offsets(column)  # of 32 or 64 bits: Spark has an option for it
+    xy = np.frombuffer(octets[offsets[0] : offsets[-1]].tobytes(), np.int64).reshape(-1, 2)
+    outlines = Outlines(xy, (offsets - offsets[0]) // 16)
     job.tally.add(job.reading.unmarked(outlines))

@@ -362,10 +362,16 @@ class Ledger:
                 )
 
     def _refuse_same_data(self, db: sqlite3.Connection, facts: dict[str, str | None]) -> None:
-        """Refuse a second account of one source and one period: their losses would add up."""
+        """Refuse a second account of one source and one period: their losses would add up.
+
+        An account without a period is of all of them.
+        """
         if facts["source"] is None:
             return
-        wanted = "SELECT name FROM dataset WHERE source IS ? AND period IS ?"
+        wanted = (
+            "SELECT name FROM dataset WHERE source IS ?1 "
+            "AND (period IS ?2 OR period IS NULL OR ?2 IS NULL)"
+        )
         same = db.execute(wanted, (facts["source"], facts["period"])).fetchone()
         if same is not None:
             raise LedgerError(

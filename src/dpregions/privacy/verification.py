@@ -35,6 +35,10 @@ class Paid(Protocol):
     def budget(self) -> Budget:
         """What it cost."""
 
+    @property
+    def may_be_part(self) -> bool:
+        """Whether it may be taken out of what was saved: one of its groups, or asked elsewhere."""
+
 
 @dataclass(frozen=True)
 class Verification:
@@ -68,8 +72,17 @@ def verified(
             for (number,) in db.execute("SELECT number FROM entry")
         }
     accounts = {account.dataset: account for account in ledger.accounts()}
+    whole: dict[str, tuple[str, str]] = {}
     for name, release in releases.items():
-        found = _compared(release, checksums.get(name), str(own), accounts, digests)
+        sha256 = checksums.get(name)
+        found = _compared(release, sha256, str(own), accounts, digests)
+        entry = release.ledger_entry
+        if entry is not None and sha256 is not None and not release.may_be_part:
+            first, same = whole.setdefault(entry, (name, sha256))
+            if sha256 != same:
+                found.append(
+                    f"{first} is another release, under the same entry: one of them was not paid"
+                )
         wrong += [f"{name}: {problem}" for problem in found]
     return Verification(tuple(wrong), int(rows), str(last), migrated)
 
@@ -101,9 +114,11 @@ def _compared(
     account = accounts.get(dataset)
     entries = {} if account is None else {str(entry.number): entry for entry in account.entries}
     entry = entries.get(number)
-    if entry is None or entry.kind != "debit" or entry.epsilon != release.budget.epsilon:
+    cost = release.budget.epsilon
+    other = entry is None or entry.kind != "debit" or entry.epsilon < cost
+    if entry is None or other or (entry.epsilon != cost and not release.may_be_part):
         return [f"entry {number} is of another data set or another epsilon"]
     saved = {file.sha256 for file in entry.files}
-    if sha256 is not None and saved and sha256 not in saved:
+    if sha256 is not None and saved and sha256 not in saved and not release.may_be_part:
         return [f"the file is none that was saved under entry {number}"]
     return []

@@ -251,8 +251,11 @@ def release_with(
 ) -> Release:
     """Make a release with a given source of noise: the seam for studies, not for publishing.
 
-    Takes what `release` takes, but no ledger.
+    Takes what `release` takes, but no ledger. The system's noise is refused: what it makes may be
+    published, so it is `release`'s alone, with the site's policy and the ledger.
     """
+    if isinstance(noise, SystemNoise):
+        raise PrivacyError("release_with is for studies: publish with release", argument="noise")
     regions, ids, kept = read_unit(regions, user_id, unit)
     stated = Terms(grid=grid, **{"allow_epsilon": True} | terms)
     return _published(noise, _tally(regions, ids, stated), kept, stated)

@@ -348,6 +348,11 @@ class Statement:
         return self.grid if self.base is None else self.base
 
     @property
+    def may_be_part(self) -> bool:
+        """Whether it may be taken out of what was saved: one of its groups, or asked elsewhere."""
+        return self.base is not None or (self.groups is not None and self.groups.only is not None)
+
+    @property
     def epsilon(self) -> float:
         """The privacy loss."""
         return float(self.budget)

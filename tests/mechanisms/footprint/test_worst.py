@@ -168,6 +168,18 @@ def test_other_shapes_are_refused_by_number():
         release.interval(0, 0, 1, 1, detail="best")
 
 
+def test_a_collection_that_covers_less_than_its_bounds_is_no_rectangle():
+    """Its parts overlap, so that their areas add up to that of the box around them."""
+    both = shapely.GeometryCollection([shapely.box(0, 0, 3, 2), shapely.box(1, 1, 4, 3)])
+    assert shapely.area(both) == shapely.box(*shapely.bounds(both)).area == 12
+    release = study(strategy=PLAIN)
+    with pytest.raises(errors.QueryError, match="'worst' is about rectangles"):
+        release.interval(both, detail="worst")
+    around = shapely.box(*shapely.bounds(both))
+    assert release.estimate(both) != release.estimate(around)
+    assert release.interval(both) != release.interval(around)
+
+
 def test_it_comes_in_the_form_of_the_query_and_through_a_file(tmp_path):
     release = study(strategy=BLOCKS)
     release.save(tmp_path / "town.parquet")

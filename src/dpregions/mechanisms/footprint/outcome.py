@@ -172,7 +172,8 @@ class FootprintOutcome(Outcome):
         slack = _ON_A_LINE * self.grid.cell_size
         if (np.abs(lines - shapely.bounds(shape)) > slack).any():
             return None
-        whole = math.isclose(shapely.area(shape), np.prod(lines[2:] - lines[:2]), rel_tol=1e-9)
+        area = shapely.area(shapely.unary_union(shape))  # parts of a collection may overlap
+        whole = math.isclose(area, np.prod(lines[2:] - lines[:2]), rel_tol=1e-9)
         return tuple(ranges.tolist()) if whole else None
 
     def laid_out(self, most: int) -> Iterator[LaidOut]:

@@ -59,7 +59,9 @@ def cells_around(selection: Selection, grid: Grid) -> tuple[Ints, Ints]:
     odd = list(selection.masks)
     for i, shape in selection.shapes.items():
         xmin, ymin, xmax, ymax = shapely.bounds(shape)
-        if not math.isclose(shapely.area(shape), (xmax - xmin) * (ymax - ymin), rel_tol=1e-12):
+        # Of a collection parts may overlap, so that its area says nothing.
+        whole = shapely.area(shapely.unary_union(shape))
+        if not math.isclose(whole, (xmax - xmin) * (ymax - ymin), rel_tol=1e-12):
             odd.append(i)
             continue
         # What is cut at the area, or nearly on a line of the grid, is on it.
