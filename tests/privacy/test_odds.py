@@ -9,14 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpregions.privacy.budget import Budget
-from dpregions.privacy.odds import odds_change, surest
 
 
 @given(st.floats(0.001, 20), st.floats(0.001, 0.999))
 def test_what_is_said_is_never_less_than_may_be(epsilon, prior):
-    said, may = surest(Budget(epsilon), prior), 100 * Budget(epsilon).posterior(prior)
+    said, may = Budget(epsilon).surest(prior), 100 * Budget(epsilon).posterior(prior)
     assert said == "as good as 100 %" or may <= float(said.removesuffix(" %")) < may + 0.11
-    times = float(odds_change(Budget(epsilon)).replace(",", ""))
+    times = float(Budget(epsilon).odds_change().replace(",", ""))
     step = 0.11 if math.exp(epsilon) < 100 else 1.01
     assert math.exp(epsilon) <= times < math.exp(epsilon) + step
 
@@ -27,4 +26,4 @@ def test_what_is_said_is_never_less_than_may_be(epsilon, prior):
      (10, "as good as 100 %", "22,027"), (1000, "as good as 100 %", "over a billion")],
 )  # fmt: skip
 def test_a_bound_is_rounded_up(epsilon, sure, times):
-    assert (surest(Budget(epsilon), 0.5), odds_change(Budget(epsilon))) == (sure, times)
+    assert (Budget(epsilon).surest(), Budget(epsilon).odds_change()) == (sure, times)

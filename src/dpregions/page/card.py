@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpregions.crs import unit_label
-from dpregions.privacy.odds import odds_change, surest
 
 if TYPE_CHECKING:
     from dpregions.releases.published import Release
@@ -63,8 +62,8 @@ def _how_much(release: Release) -> str:
     whether = (_WHERE if release.neighbours == "replace-one" else _WHETHER)[release.unit]
     said = (
         f"Epsilon is {epsilon:g}. Someone who was 50:50 whether {whether} could be at most "
-        f"{surest(release.budget, 0.5)} sure after seeing everything here: the odds change at most "
-        f"{odds_change(release.budget)} times."
+        f"{release.budget.surest()} sure after seeing everything here: the odds change at most "
+        f"{release.budget.odds_change()} times."
     )
     return said + (" This promises little." if epsilon > _LITTLE else "")
 

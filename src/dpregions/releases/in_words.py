@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from dpregions.crs import unit_label
 from dpregions.privacy.noise import scale_for
-from dpregions.privacy.odds import surest
 from dpregions.releases.statement import NOT_RECORDED
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def _lines(release: Release) -> Iterator[str]:
     yield f"dpregions release, method {method}, software version {release.version}."
     yield f"Privacy: {promise}"
     if release.private:
-        (half, more), (one, less) = ((said, surest(release.budget, p)) for p, said in PRIORS)
+        (half, more), (one, less) = ((said, release.budget.surest(p)) for p, said in PRIORS)
         yield (
             f"In odds: whoever was {half} sure of a guess about one {unit} is at most {more} sure "
             f"after seeing all of this release; whoever was {one} sure, at most {less}."
