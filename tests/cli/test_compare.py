@@ -96,6 +96,26 @@ def test_a_wrong_query_is_refused(folder, args, said):
     assert done.exit_code == 2 and said in done.stderr
 
 
+def test_outside_the_area_nothing_is_known(folder, tmp_path):
+    beyond = (90_000, 90_000, 91_000, 91_000)
+    found = json.loads(compare(folder, *beyond, "--json").stdout, parse_constant=pytest.fail)
+    numbers = ("first", "second", "difference", "low", "high")
+    assert [found[name] for name in numbers] == [None] * 5
+    lines = compare(folder, *beyond).stdout.splitlines()
+    assert [line.split() for line in lines[:5]] == [[name, "outside"] for name in numbers]
+    inside = shapely.box(-900, -900, 900, 900)
+    frame = geopandas.GeoDataFrame(geometry=[inside, shapely.box(*beyond)], crs=GRID.crs)
+    frame.to_file(tmp_path / "areas.gpkg")
+    asked = ("--polygons", tmp_path / "areas.gpkg")
+    known, unknown = csv.DictReader(io.StringIO(compare(folder, *asked).stdout))
+    assert int(known["second"]) - int(known["first"]) == int(known["difference"])
+    assert [unknown[name] for name in numbers] == [""] * 5
+    told = compare(folder, *asked, "--json").stdout
+    known, unknown = json.loads(told, parse_constant=pytest.fail)["areas"]
+    assert known["difference"] is not None
+    assert [unknown[name] for name in numbers] == [None] * 5
+
+
 def test_a_covert_release_is_refused(folder):
     done = compare(folder, second="covert")
     assert done.exit_code == 2 and "covert" in done.stderr

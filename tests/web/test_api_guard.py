@@ -7,7 +7,11 @@ import logging
 import re
 
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.testclient import TestClient
 
+from dpregions.web.app import make_app
 from dpregions.web.page_routes import STATIC
 from dpregions.web.settings import Settings
 from support.served import Served, city, later_city, problem_in, serving
@@ -66,6 +70,34 @@ def test_without_the_token_nothing_is_told_of_a_release():
                 assert response.headers["www-authenticate"] == "Bearer"
         assert served.ids[0] not in client.get("/").text + client.get("/openapi.json").text
         assert client.get("/r/nothing-1234567").status_code == 200, "nor which there are"
+
+
+@pytest.mark.parametrize("how", ["mounted", "root_path"])
+def test_below_another_path_the_token_is_asked_for_too(how):
+    """As another application mounts it, and as `uvicorn --root-path` says it."""
+    app = make_app({"city": city()}, settings=Settings(token=TOKEN))
+    outer = Starlette(routes=[Mount("/dp", app)]) if how == "mounted" else app
+    root = "" if how == "mounted" else "/dp"
+    client = TestClient(outer, base_url="http://127.0.0.1:8000", root_path=root)
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    (id,) = app.state.serving.shelf
+    for path in ("releases", "overlay", f"releases/{id}/release.parquet"):
+        problem_in(client.get(f"/dp/api/v1/{path}"), 401)
+        assert client.get(f"/dp/api/v1/{path}", headers=bearer).status_code == 200
+    for path in ("/dp/", "/dp/api", "/dp/healthz", "/dp/openapi.json", "/dp/static/api.css"):
+        assert client.get(path).status_code == 200
+
+
+def test_what_is_not_known_to_be_open_asks_for_the_token():
+    app = make_app({"city": city()}, settings=Settings(token=TOKEN))
+
+    @app.get("/api/v2/new")
+    async def new() -> str:
+        return "counts"
+
+    client = TestClient(app, base_url="http://127.0.0.1:8000")
+    for path in ("/api/v2/new", "/nowhere", "//api/v1/releases", "/API/v1/releases"):
+        problem_in(client.get(path), 401)
 
 
 def test_the_token_is_taken_from_the_header_and_kept_as_a_cookie_that_no_script_reads():

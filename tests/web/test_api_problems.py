@@ -54,6 +54,7 @@ def served() -> Served:
         (422, "query", "no WKT", {"coords": "POLYGON((0 0"}),
         (422, "query", "no WKT", {"coords": "CIRCULARSTRING(0 0, 1 1, 2 0)"}),
         (422, "not-finite", "not finite", {"coords": "POINT(nan 3)"}),
+        (422, "query", "no circle", {"point": "1e308,1e308", "radius": "1e308"}),
         (
             422,
             "query",
@@ -88,6 +89,16 @@ def test_a_feature_without_a_geometry_that_is_read_is_named(served, geometry):
             "not finite",
             b'{"type":"Feature","geometry":{"type":"Point","coordinates":[1e999,1]}}',
         ),
+        (422, "not finite: '1e400'", json.dumps(feature(POINT, x=8)).replace("8}", "1e400}")),
+        (
+            422,
+            "not finite: '-1e400'",
+            json.dumps({**feature(POINT), "id": 8}).replace("8}", "-1e400}"),
+        ),
+        (422, r"\ud800 alone", json.dumps(feature(POINT, name="\ud800"))),
+        (422, r"\udfff alone", json.dumps(feature(POINT, **{"\udfff": 1}))),
+        (422, r"\ud800 alone", json.dumps({**feature(POINT), "id": ["\ud800"]})),
+        (422, r"\ud800 alone", b'["\xed\xa0\x80"]'),
         (422, "no numbers", feature({"type": "Point", "coordinates": ["1", 2]})),
         (422, "two numbers", feature({"type": "Point", "coordinates": [1]})),
         (422, "no lists", feature({"type": "Polygon", "coordinates": 3})),
@@ -102,7 +113,8 @@ def test_a_feature_without_a_geometry_that_is_read_is_named(served, geometry):
 )
 def test_a_bad_body_is_refused_with_what_to_do(served, status, said, body):
     body = body.encode() if isinstance(body, str) else body
-    assert said in problem_in(served.post(body), status)["detail"]
+    for path in ("count", "count.csv"):
+        assert said in problem_in(served.post(body, path=path), status)["detail"]
 
 
 def test_a_million_vertices_are_refused_before_a_shape_is_made(served):
@@ -185,6 +197,44 @@ def test_a_polygon_that_crosses_itself_a_few_times_is_repaired(served):
     assert found["properties"]["dpregions"]["count"] == city().count(bow, crs=4326)
     two = shapely.MultiPolygon([bow, shapely.box(10.98, 48.47, 11, 48.49)])
     assert served.post(feature(shapely.geometry.mapping(two))).status_code == 200
+
+
+BOW = "((10.97 48.48,11.03 48.5,11.03 48.48,10.97 48.5,10.97 48.48))"
+"""A polygon that crosses itself."""
+
+
+@pytest.mark.parametrize(
+    ("coords", "same"),
+    [
+        (f"MULTIPOLYGON({BOW},EMPTY)", f"POLYGON{BOW}"),
+        (f"POLYGON({BOW[1:-1]},EMPTY)", f"POLYGON{BOW}"),
+        (
+            f"{'GEOMETRYCOLLECTION(' * 3}POLYGON{BOW},POLYGON EMPTY,POINT EMPTY{')' * 3}",
+            f"POLYGON{BOW}",
+        ),
+        ("MULTILINESTRING((11 48.49,11 48.49))", "POINT(11 48.49)"),
+        (f"LinearRing{BOW[1:-1]}", f"LINESTRING{BOW[1:-1]}"),
+        (f"GEOMETRYCOLLECTION(LINEARRING{BOW[1:-1]})", f"LINESTRING{BOW[1:-1]}"),
+    ],
+)
+@pytest.mark.parametrize("snap", ["drawn", "touched", "enclosing"])
+def test_empty_parts_rings_and_collections_are_repaired_too(served, coords, same, snap):
+    given = {"crs": "EPSG:4326", "snap": snap}
+    found, wanted = (served.json("count", coords=text, **given) for text in (coords, same))
+    names = ("count", "low", "high", "outside", "answered")
+    assert [found[name] for name in names] == [wanted[name] for name in names]
+    assert not wanted["outside"]
+
+
+def test_an_empty_ring_or_part_of_a_geojson_is_left_out(served):
+    bow = shapely.geometry.mapping(shapely.from_wkt(f"POLYGON{BOW}"))
+    wanted = served.post(feature(bow)).json()["properties"]["dpregions"]["count"]
+    ring = feature({"type": "Polygon", "coordinates": [*bow["coordinates"], []]})
+    part = feature({"type": "MultiPolygon", "coordinates": [bow["coordinates"], []]})
+    for body in (ring, part):
+        response = served.post(body)
+        assert response.status_code == 200, response.text
+        assert response.json()["properties"]["dpregions"]["count"] == wanted
 
 
 def test_work_ends_between_features_when_its_time_is_over():

@@ -6,6 +6,7 @@ Reads release files only, so all it prints is public.
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +21,10 @@ from dpregions.errors import InputError
 if TYPE_CHECKING:
     from dpregions.geometry.layers import Layer
     from dpregions.releases.compare import Comparison
+
+
+_FORMS = {"first": "d", "second": "d", "difference": "+d", "low": "+.1f", "high": "+.1f"}
+"""How the numbers of an answer are printed."""
 
 
 def compare(
@@ -67,19 +72,29 @@ def compare(
 
         _print_rows(comparison, read_areas(polygons, "--polygons"), given, as_json)
         return
-    query = rectangle_of(bounds) if bounds else comparison.first.grid.bounds
-    with notes():
-        found = comparison.answers(*query, **given)
-    answer = {name: values[0].item() for name, values in found.items()}
+    query = tuple(rectangle_of(bounds)) if bounds else comparison.first.grid.bounds
+    answer = {name: values[0] for name, values in _answers(comparison, query, given).items()}
     if as_json:
         typer.echo(json.dumps(answer | _facts(comparison, confidence)))
         return
-    typer.echo(f"first      {answer['first']}")
-    typer.echo(f"second     {answer['second']}")
-    typer.echo(f"difference {answer['difference']:+d}")
-    typer.echo(f"low        {answer['low']:+.1f}")
-    typer.echo(f"high       {answer['high']:+.1f}")
+    for name, form in _FORMS.items():
+        value = answer[name]
+        typer.echo(f"{name:10} {'outside' if value is None else format(value, form)}")
     typer.echo(comparison.describe())
+
+
+def _answers(
+    comparison: Comparison, query: tuple[Any, ...], given: dict[str, Any]
+) -> dict[str, list[Any]]:
+    """Return lists of the answers, by their names; None for what is outside, which is unknown."""
+    with notes():
+        found = comparison.answers(*query, **given)
+    outside = [math.isnan(low) for low in found["low"]]
+    listed: dict[str, list[Any]] = {name: values.tolist() for name, values in found.items()}
+    for name in _FORMS:
+        values = zip(listed[name], outside, strict=True)
+        listed[name] = [None if beyond else value for value, beyond in values]
+    return listed
 
 
 def _print_rows(comparison: Comparison, areas: Layer, given: dict[str, Any], as_json: bool) -> None:
@@ -88,8 +103,7 @@ def _print_rows(comparison: Comparison, areas: Layer, given: dict[str, Any], as_
 
     stated = None if given["crs"] is None else read_crs(given["crs"])
     crs = one_crs(areas.crs, stated, "the queries")
-    with notes():
-        answers = comparison.answers(areas.shapes, **given | {"crs": crs})
+    answers = _answers(comparison, (areas.shapes,), given | {"crs": crs})
     if taken := [name for name in areas.columns if name in answers]:
         raise InputError(
             f"--polygons has a column {', '.join(taken)} already, which the answer adds: rename it"

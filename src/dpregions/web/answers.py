@@ -179,18 +179,27 @@ def _default_snap(release: Release, question: Question) -> Snap:
 
 def _circle(question: Question, grid: Domain) -> Any:
     """Return the circle around a point, in the release's CRS."""
+    import numpy as np
+    import shapely
+
     point = question.shape
     if question.crs is not None and grid.crs is not None:
-        import numpy as np
-        import shapely
-
         (xy,) = reproject(shapely.get_coordinates(point), read_crs(question.crs), grid.crs)
         if not np.isfinite(xy).all():
             raise Problem(
                 "query", 422, "the point has no place in the release's CRS", parameter="point"
             )
         point = shapely.Point(xy)
-    return point.buffer(question.radius)
+    try:
+        return point.buffer(question.radius)
+    except shapely.errors.GEOSException:
+        raise Problem(
+            "query",
+            422,
+            f"radius {question.radius:g} around this point gives no circle of finite numbers: "
+            f"give smaller ones",
+            parameter="radius",
+        ) from None
 
 
 def refuse_wide(selection: Any, limits: Limits) -> None:

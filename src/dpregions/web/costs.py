@@ -15,6 +15,8 @@ from dpregions.geometry.grid import Grid
 from dpregions.web.problems import Problem
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from dpregions.releases.published import Release
     from dpregions.web.settings import Limits
 
@@ -48,8 +50,9 @@ def _refuse_crossings(shape: Any, limits: Limits) -> None:
 
     n = int(shapely.get_num_coordinates(shape))
     crossed = n > limits.repaired
-    if not crossed:
-        crossed = shapely.get_num_coordinates(shapely.node(_lines(shape))) > 4 * n + 100
+    if not crossed and (rings := _rings(shape)).size:
+        lines = shapely.multilinestrings(rings)
+        crossed = bool(shapely.get_num_coordinates(shapely.node(lines)) > 4 * n + 100)
     if crossed:
         raise Problem(
             "query",
@@ -59,19 +62,16 @@ def _refuse_crossings(shape: Any, limits: Limits) -> None:
         )
 
 
-def _lines(shape: Any) -> Any:
-    """Return all sides of a shape, polygons and collections of them too."""
+def _rings(shape: Any) -> NDArray[np.object_]:
+    """Return the rings of all polygons in a shape as lines; GEOS crashes on empty ones."""
     import shapely
 
-    parts = shapely.get_parts(shapely.get_parts(np.atleast_1d(shape)))
-    return shapely.multilinestrings(
-        [
-            shapely.LineString(ring)
-            for part in parts
-            if part.geom_type == "Polygon"
-            for ring in (part.exterior, *part.interiors)
-        ]
-    )
+    parts = np.atleast_1d(shape)
+    while (shapely.get_type_id(parts) >= shapely.GeometryType.MULTIPOINT).any():
+        parts = shapely.get_parts(parts)
+    rings = shapely.get_rings(parts)
+    kept = rings[~shapely.is_empty(rings)]
+    return np.array([shapely.LineString(ring) for ring in kept], dtype=object)
 
 
 def _mean_side(domain: Any) -> float:

@@ -33,7 +33,7 @@ MEDIA_TYPES = {
 }
 """Of exports, by their suffix."""
 
-_RANGE = re.compile(r"bytes=(\d+)-(\d*)")
+_RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{0,18})")
 
 
 class Exports:

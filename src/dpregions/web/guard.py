@@ -15,6 +15,7 @@ import time
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Any
 
+from starlette._utils import get_route_path
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 
@@ -31,7 +32,9 @@ COOKIE = "dpregions_token"
 
 LOG = logging.getLogger("dpregions.web")
 
-_API = "/api/v1/"
+_OPEN = frozenset({"/", "/api", "/healthz", "/openapi.json"})
+_OPEN_BELOW = ("/r/", "/static/")
+"""What needs no token: the page and its files, which tell of no release. All else does."""
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -138,9 +141,9 @@ class Guard:
             )
 
     def _check_token(self, scope: Scope) -> None:
-        path = scope["path"]
+        path = get_route_path(scope)  # as routes see it, below another application too
         token = self._settings.token
-        if token is None or not path.startswith(_API):
+        if token is None or path in _OPEN or path.startswith(_OPEN_BELOW):
             return
         if not is_authorised(Headers(scope=scope), token):
             raise Problem(

@@ -38,6 +38,7 @@ _GEOMETRIES = (
     "GeometryCollection",
 )
 _CODE = re.compile(r"[A-Za-z]{1,20}:[A-Za-z0-9_]{1,20}")
+_RING = re.compile("LINEARRING", re.IGNORECASE)
 _SIDES = 32
 """Into how many parts a rectangle's sides in another CRS are cut: straight there, bent here."""
 
@@ -180,10 +181,11 @@ def _wkt_question(text: str, crs: str | None, limits: Limits) -> Question:
     if text.count(",") > limits.vertices + limits.features:
         raise _too_many_vertices(limits, "coords")
     try:
-        shape = shapely.from_wkt(text)
+        # A ring is a line here, also within a collection: GEOS repairs no rings that cross.
+        shape = shapely.from_wkt(_RING.sub("LINESTRING", text))
     except (shapely.errors.GEOSException, NotImplementedError):  # the latter: of curves
         shape = None
-    if shape is None or shape.geom_type not in (*_GEOMETRIES, "LinearRing"):
+    if shape is None or shape.geom_type not in _GEOMETRIES:
         raise Problem(
             "query",
             422,
@@ -323,7 +325,7 @@ def features_of(body: bytes, limits: Limits) -> dict[str, Any]:
 
 def _parsed(body: bytes, limits: Limits) -> Any:
     try:
-        found = json.loads(body, parse_constant=_refuse_constant)
+        found = json.loads(body, parse_constant=_refuse_constant, parse_float=_finite)
     except RecursionError:
         raise Problem("body", 422, f"the JSON nests deeper than {limits.depth}") from None
     except ValueError:
@@ -337,12 +339,35 @@ def _parsed(body: bytes, limits: Limits) -> Any:
             for inner in (value.values() if isinstance(value, dict) else value)
         ]
         if not level:
+            _refuse_half_letters(found)
             return found
     raise Problem("body", 422, f"the JSON nests deeper than {limits.depth}")
 
 
 def _refuse_constant(name: str) -> None:
     raise Problem("not-finite", 422, f"the body has {name}, which is no number of JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise Problem(
+            "not-finite", 422, f"the body has a number that is not finite: {_short(text)}"
+        )
+    return value
+
+
+def _refuse_half_letters(found: Any) -> None:
+    """Refuse text that no answer could repeat: half of a surrogate pair is not a letter."""
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = ascii(error.object[error.start])[1:-1]
+        raise Problem(
+            "body",
+            422,
+            f"the body has {half} alone, half of a pair that makes one letter: send text in UTF-8",
+        ) from None
 
 
 def _n_vertices(geometry: Any, where: str) -> int:
