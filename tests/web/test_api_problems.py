@@ -199,6 +199,15 @@ def test_a_polygon_that_crosses_itself_a_few_times_is_repaired(served):
     assert served.post(feature(shapely.geometry.mapping(two))).status_code == 200
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("point", "radius"), [("0,0", "1e308"), ("1e300,0", "1e300"), ("1e308,1e308", "1e308")]
+)
+def test_a_circle_of_no_finite_size_is_refused_without_a_warning(served, point, radius):
+    for snap in ("drawn", "touched", "enclosing"):
+        assert served.problem("count", 422, point=point, radius=radius, snap=snap)
+
+
 BOW = "((10.97 48.48,11.03 48.5,11.03 48.48,10.97 48.5,10.97 48.48))"
 """A polygon that crosses itself."""
 

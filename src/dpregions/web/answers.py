@@ -191,7 +191,8 @@ def _circle(question: Question, grid: Domain) -> Any:
             )
         point = shapely.Point(xy)
     try:
-        return point.buffer(question.radius)
+        with np.errstate(all="ignore"):  # what overflows is refused, here or by who selects
+            return point.buffer(question.radius)
     except shapely.errors.GEOSException:
         raise Problem(
             "query",
