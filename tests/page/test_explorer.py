@@ -5,6 +5,7 @@ What the page says is what the release says; nothing is asked of anyone, and not
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import math
@@ -36,6 +37,22 @@ def address(folder: Any, browser: Any) -> str:
 def shared(browser: Any, address: str) -> Iterator[Any]:
     with opened(browser, address, offline=True) as page:
         yield page
+
+
+@pytest.fixture(scope="module")
+def page_of_modules(browser: Any) -> Iterator[Any]:
+    """A blank page on the address of the modules."""
+    with support.files_served() as address:
+        page = browser.new_page()
+        page.goto(f"{address}/vendor/vendor.json")
+        yield page
+        page.close()
+
+
+_AS_CSV = """async ([query, said]) => {
+  const { asCSV } = await import("/files.js");
+  return asCSV([query], { now: () => ({ count: 1 }) }, said);
+}"""
 
 
 @pytest.fixture
@@ -202,6 +219,15 @@ def test_a_saved_query_comes_back_by_its_link_and_leaves_as_csv_and_geojson(brow
     with opened(browser, link, offline=True) as page:
         assert boxes_of(page) == (4, 15, 6, 20)
         assert "=Centre; 1" in page.inner_text(".saved-list")
+
+
+@pytest.mark.parametrize("name", ["a\rb", "a\nb", "a\r\nb", 'a"b', "a,b", "\ra"])
+def test_a_name_stays_in_its_field_of_the_csv(page_of_modules, name):
+    said = {"name": "town", "epsilon": "1", "unit": "user", "private": True}
+    text = page_of_modules.evaluate(_AS_CSV, [{"name": name, "kind": "cells", "cells": [0]}, said])
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    assert [row["name"].removeprefix("'") for row in rows] == [name]
+    assert rows[0]["release"] == "town"
 
 
 def test_a_file_of_few_rectangles_has_the_interval_of_each(browser, folder):

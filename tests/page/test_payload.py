@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 
 import numpy as np
 import pytest
 
 from dpregions.page import payload
+from dpregions.page.bodies import bodies
 from dpregions.page.card import card_of
+from support.grouped_towns import AGES, study_by_age
 from support.pages import on_grid, plane, small, tilted
 from support.releases_on_cells import study_on, voronoi
 
@@ -49,12 +50,14 @@ def test_the_card_says_how_sure_somebody_may_become():
     made = on_grid(small().grid, epsilon=1)
     assert "NOT PRIVATE" in card(made)["How much?"]
     private = as_if_private(made)
-    assert "at most 73 % sure" in card(private)["How much?"]
+    assert "at most 73.2 % sure" in card(private)["How much?"]
+    assert "change at most 2.8 times" in card(private)["How much?"]
     assert "a record is in the data" in card(private)["How much?"]
-    assert math.isclose(private.budget.posterior(), 0.731, abs_tol=1e-3)
 
 
-@pytest.mark.parametrize(("epsilon", "words"), [(6, "promises little"), (0.1, "at most 52 % sure")])
+@pytest.mark.parametrize(
+    ("epsilon", "words"), [(6, "promises little"), (0.1, "at most 52.5 % sure")]
+)
 def test_the_card_says_when_it_promises_little(epsilon, words):
     made = as_if_private(on_grid(small().grid, epsilon=epsilon))
     assert words in card(made)["How much?"]
@@ -64,6 +67,20 @@ def test_the_card_tells_people_from_records_and_adding_from_replacing():
     made = as_if_private(on_grid(small().grid, neighbours="replace-one"))
     assert "here or somewhere else" in card(made)["How much?"]
     assert "several records" in card(made)["Who is in here?"]
+
+
+@pytest.mark.parametrize("covert", [False, True])
+def test_the_page_of_groups_has_the_bodies_of_all_of_them(covert, tmp_path):
+    made = study_by_age(covert=covert)
+    made.explore("ages").save(tmp_path / "ages.html")
+    assert (tmp_path / "ages.html").read_text().startswith("<!doctype html>")
+    alone = [bodies(made.group(age)) for age in AGES]
+    assert len(bodies(made)) > max(map(len, alone))
+
+
+def test_the_page_of_groups_without_bodies_has_none():
+    made = study_by_age(method="paper")
+    assert bodies(made) is None and "</html>" in made.explore("ages").html
 
 
 def test_cells_of_a_partition_are_geojson_in_degrees_with_their_counts():

@@ -114,6 +114,8 @@ def test_two_releases_are_swiped_and_their_difference_is_the_library_s(browser, 
         difference = there - tilted().count(*bounds)
         assert f"Difference: \u2212{-difference:,}" in said and "at least 95 % sure" in said
         assert "Difference for each block" in page.inner_text("#legend")
+        # Both intervals that the map fades by hold with 95 %, so both of them together with 90 %.
+        assert "Elsewhere there is one, at least 90 % sure." in page.inner_text("#legend")
         page.click("#tools button:has-text('Swipe')")
         page.wait_for_selector("#swipe:visible")
         page.focus("#swipe")

@@ -7,6 +7,7 @@ import json
 import pickle
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import ClassVar
 
 import geopandas
@@ -193,6 +194,17 @@ def test_made_up_regions_come_with_their_groups():
     assert (again.counts == made.counts).all()
     for age in AGES:
         assert (bodies["group"] == age).sum() == len(made.group(age).to_regions())
+
+
+def test_corners_are_those_of_all_groups_bodies():
+    made = study_by_age()
+    xy, offsets, times = made.outcome.corners()
+    assert times.sum() == len(made.to_regions()) and offsets[-1] == len(xy)
+    rings = [xy[start:end] for start, end in pairwise(offsets)]
+    parts = [made.group(age).outcome.corners() for age in AGES]
+    wanted = [xy[at:end] for xy, o, _ in parts for at, end in pairwise(o)]
+    assert all(map(np.array_equal, rings, wanted)) and len(rings) == len(wanted) == len(times)
+    assert times.tolist() == [n for _, _, each in parts for n in each]
 
 
 def test_tables_and_pictures_are_of_all_groups():
@@ -418,6 +430,21 @@ def test_groups_are_debited_once_as_one_of_them(ledger, dataset, neighbours, met
     assert made.budget == Budget(0.25) and made.group(AGES[0]).budget == Budget(0.25)
     assert made.group(AGES[0]).ledger_entry == made.ledger_entry
     assert "together they cost epsilon 0.25, as each of them does" in made.describe()
+    assert made.compare(made.group(AGES[0])).together == Budget(0.25)
+
+
+def test_the_card_of_groups_names_no_scale_that_nothing_was_measured_with(ledger):
+    made = paid(ledger, method="paper")
+    loss, accounting = (made.card()["deployment"][part] for part in ("privacy_loss", "accounting"))
+    assert loss["privacy_parameters_description"] == (
+        "each group by itself, as its own statement says"
+    )
+    assert (
+        "measurements of each group add up to epsilon = 0.25, as much as all groups cost"
+        in accounting["composition"]
+    )
+    one = made.group(AGES[0]).card()["deployment"]["privacy_loss"]
+    assert one["privacy_parameters_description"].endswith("noise of scale 100")
 
 
 def test_groups_of_a_mechanism_that_declares_nothing_are_debited_with_their_sum(ledger, tmp_path):
@@ -425,6 +452,12 @@ def test_groups_of_a_mechanism_that_declares_nothing_are_debited_with_their_sum(
     assert ledger.account("moving").spent == Fraction(3, 4)
     assert made.budget == Budget(0.75) and made.group(AGES[0]).budget == Budget(0.25)
     assert "adds up to epsilon 0.75" in made.describe()
+    one = made.group(AGES[0])
+    for comparison in (one.compare(made), made.compare(one)):
+        assert comparison.together == Budget(0.75)
+        assert "it cost epsilon = 0.75, once" in comparison.describe()
+    accounting = made.card()["deployment"]["accounting"]
+    assert "shares of all measurements add up to epsilon = 0.75" in accounting["composition"]
     made.save(tmp_path / "town.parquet")
     assert dpr.load(tmp_path / "town.parquet").budget == Budget(0.75)
     paid(ledger, "town", method=Undeclared())  # nobody changes group: one of them differs

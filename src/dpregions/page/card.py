@@ -5,7 +5,6 @@ Every sentence is computed from the statement that travels with the release.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from dpregions.crs import unit_label
@@ -60,13 +59,11 @@ def _how_much(release: Release) -> str:
             "nobody, so do not publish it."
         )
     epsilon = release.epsilon
-    odds, sure = math.exp(min(epsilon, 700.0)), 100 * release.budget.posterior()
-    words = f"{sure:.0f} %" if sure < 99 else "more than 99 %"
     whether = (_WHERE if release.neighbours == "replace-one" else _WHETHER)[release.unit]
-    times = f"{odds:.1f}" if odds < 100 else f"{odds:,.0f}" if odds < 1e9 else "over a billion"
     said = (
         f"Epsilon is {epsilon:g}. Someone who was 50:50 whether {whether} could be at most "
-        f"{words} sure after seeing everything here: the odds change at most {times} times."
+        f"{release.budget.surest()} sure after seeing everything here: the odds change at most "
+        f"{release.budget.odds_change()} times."
     )
     return said + (" This promises little." if epsilon > _LITTLE else "")
 

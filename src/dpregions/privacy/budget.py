@@ -122,6 +122,17 @@ class Budget:
         sure = float(prior)
         return sure / (sure + (1 - sure) * math.exp(-min(float(self), _LARGEST_EXPONENT)))
 
+    def surest(self, prior: float = 0.5) -> str:
+        """Return `posterior` in words, rounded up: a bound that is rounded down does not hold."""
+        percent = _rounded_up(100 * self.posterior(prior), 1)
+        return "as good as 100 %" if percent >= 100 else f"{percent:g} %"
+
+    def odds_change(self) -> str:
+        """Return in words how many times the odds of a guess change at most, rounded up."""
+        odds = math.exp(min(float(self), _LARGEST_EXPONENT))
+        digits = 1 if odds < 100 else 0
+        return f"{_rounded_up(odds, digits):,.{digits}f}" if odds < 1e9 else "over a billion"
+
     @staticmethod
     def warn_large(budgets: Iterable[Budget], stacklevel: int) -> None:
         """Warn of epsilons that protect next to nothing."""
@@ -186,3 +197,7 @@ def _refuse_longer(epsilon: Fraction, digits: int) -> None:
         raise PrivacyError(
             Argument("epsilon"), f" is a fraction of more than {digits} digits: round it down."
         )
+
+
+def _rounded_up(bound: float, digits: int) -> float:
+    return math.ceil(10**digits * bound) / 10**digits

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dpregions.crs import degrees_of, unit_label
 from dpregions.errors import PrivacyError
 from dpregions.lengths import shown_area, shown_degrees
-from dpregions.privacy.noise import scale_for
+from dpregions.releases.in_words import spent
 
 if TYPE_CHECKING:
     from dpregions.releases.published import Release
@@ -38,7 +38,7 @@ def registry_card(release: Release) -> dict[str, Any]:
                 "privacy_unit": f"{release.unit.capitalize()}-level",
                 "privacy_unit_description": release.privacy_unit.describe(),
                 "privacy_parameters": {"epsilon": release.epsilon},
-                "privacy_parameters_description": _spent(release),
+                "privacy_parameters_description": spent(release),
             },
             "model": {
                 "model_name": "Central",
@@ -49,8 +49,7 @@ def registry_card(release: Release) -> dict[str, Any]:
             "accounting": {
                 "post_processing": "Noisy counts are made whole and consistent, and queries are "
                 "answered from them; neither sees the data again.",
-                "composition": "Basic composition: the shares of all measurements add up to "
-                f"epsilon = {release.budget}. " + _account(release),
+                "composition": f"{_composition(release)} {_account(release)}",
             },
             "implementation": {
                 "pre_processing_eda_hyperparameter_tuning": said.get("settings", ""),
@@ -93,10 +92,14 @@ def _unprotected(release: Release) -> str:
     )
 
 
-def _spent(release: Release) -> str:
-    return "; ".join(
-        f"{what}: epsilon {share}, scale {scale_for(share, release.sensitivity):g}"
-        for what, share in release.spending
+def _composition(release: Release) -> str:
+    beside = release.is_of_groups and len(release.spending) == 1
+    of, together = (
+        (" of each group", ", as much as all groups cost together") if beside else ("", "")
+    )
+    return (
+        f"Basic composition: the shares of all measurements{of} add up to "
+        f"epsilon = {release.budget}{together}."
     )
 
 

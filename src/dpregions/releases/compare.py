@@ -80,7 +80,8 @@ class Comparison:
         if one is None or other is None:
             return None
         if one == other:
-            return self.first.budget  # one debit paid for both
+            # One debit paid for both. One may be a group of the other, which may have cost more.
+            return Budget(max(self.first.budget.epsilon, self.second.budget.epsilon))
         if one.rpartition("/")[0] != other.rpartition("/")[0]:
             return None
         return Budget(self.first.budget.epsilon + self.second.budget.epsilon)

@@ -146,6 +146,12 @@ class GroupsOutcome(Outcome):
         shapes = np.concatenate([layer.shapes for layer in layers])
         return type(first)({"group": labels}, shapes, first.crs)
 
+    def corners(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+        """Return the corners of all groups' bodies; the same body of two groups is there twice."""
+        xy, offsets, times = zip(*(part.corners() for part in self.parts), strict=True)
+        sizes = np.concatenate([np.diff(starts) for starts in offsets])
+        return np.concatenate(xy), np.append(0, np.cumsum(sizes)), np.concatenate(times)
+
     def options(self) -> dict[str, Any]:
         """Return the mechanism's options that all groups share; what was chosen is each one's."""
         found = [part.options() for part in self.parts]

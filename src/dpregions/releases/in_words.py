@@ -5,7 +5,6 @@ Owns the sentences of `Release.describe`. Every value in them is public, from th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ from dpregions.privacy.noise import scale_for
 from dpregions.releases.statement import NOT_RECORDED
 
 if TYPE_CHECKING:
-    from dpregions.privacy.budget import Budget
     from dpregions.releases.published import Release
 
 PRIORS = ((0.5, "50 %"), (0.01, "1 %"))
@@ -24,12 +22,6 @@ PRIORS = ((0.5, "50 %"), (0.01, "1 %"))
 def described(release: Release) -> str:
     """Return the privacy statement, a line for each of its parts."""
     return "\n".join(_lines(release))
-
-
-def surest(budget: Budget, prior: float) -> str:
-    """Return how sure a guess may become, in percent: never less than it may."""
-    percent = math.ceil(1000 * budget.posterior(prior)) / 10
-    return "as good as 100 %" if percent >= 100 else f"{percent:g} %"
 
 
 def _lines(release: Release) -> Iterator[str]:
@@ -48,7 +40,7 @@ def _lines(release: Release) -> Iterator[str]:
     yield f"dpregions release, method {method}, software version {release.version}."
     yield f"Privacy: {promise}"
     if release.private:
-        (half, more), (one, less) = ((said, surest(release.budget, p)) for p, said in PRIORS)
+        (half, more), (one, less) = ((said, release.budget.surest(p)) for p, said in PRIORS)
         yield (
             f"In odds: whoever was {half} sure of a guess about one {unit} is at most {more} sure "
             f"after seeing all of this release; whoever was {one} sure, at most {less}."
@@ -60,7 +52,7 @@ def _lines(release: Release) -> Iterator[str]:
     )
     yield from _groups(release)
     yield (
-        f"Measured: {_spent(release)}. Every count of each got noise, empty ones too; "
+        f"Measured: {spent(release)}. Every count of each got noise, empty ones too; "
         f"{release.noise}."
     )
     yield (
@@ -94,7 +86,7 @@ def _groups(release: Release) -> Iterator[str]:
     yield f"Groups: {n} by {groups.by!r}: {groups.in_words()}. {rule}; {cost}."
 
 
-def _spent(release: Release) -> str:
+def spent(release: Release) -> str:
     """Return what was measured, and with which noise."""
     if release.is_of_groups:
         return "each group by itself, as its own statement says"

@@ -1,6 +1,7 @@
 // Two releases on the same grid: swiped, or their difference. Of a difference the ends are the worst
 // of both: low of one less high of the other. What the map fades by holds with 90 %, as it comes from
-// two intervals of 95 %; what the panel says comes from two of 97.5 %, and holds with 95 %.
+// two intervals of 95 %, and the legend says so; what the panel says comes from two of 97.5 %, and
+// holds with 95 %.
 
 import { Counts, blockFigures, unpackEnds } from "./grid_math.js";
 import { element, isKnown, number, sure } from "./words.js";
@@ -77,7 +78,8 @@ export class Compare {
     const colours = this.cells.look(dark, true);
     const look = { ...colours, domain, fade: fade && Boolean(both), marks: false, difference: true, clear: this.view.hasBasemap };
     this.view.layer.show({ ...here.data, values }, r, null, look);
-    return { block, domain, palette: colours, figures: both ? { empty: 0 } : null, difference: true };
+    const confidence = this.release.said.confidence + this.other.said.confidence - 1; // that both hold
+    return { block, domain, palette: colours, figures: both ? { empty: 0 } : null, difference: true, confidence };
   }
 
   swipeTo(part) {

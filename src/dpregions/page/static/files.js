@@ -100,7 +100,7 @@ function record(query, answer, said) {
 const quoted = (v) => {
   if (v === null || v === undefined) return "";
   const text = typeof v === "string" && /^[=+\-@\t\r]/.test(v) ? `'${v}` : String(v);
-  return /[",\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+  return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
 };
 
 export function asCSV(queries, answers, said) {

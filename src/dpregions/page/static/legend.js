@@ -1,7 +1,7 @@
 // The legend, and how the map is to look: detail by the noise, fade, plain.
 
 import { colourOf, css, faded } from "./colours.js";
-import { element, length, number } from "./words.js";
+import { element, length, number, sure } from "./words.js";
 
 export class Legend {
   constructor(host, release, state) {
@@ -45,7 +45,7 @@ export class Legend {
     this.canvas.setAttribute("aria-label", `Colours from ${number(marks[0])} to ${number(domain)}${fades ? ", fading into the paper where noise is large beside the count" : ""}`);
     this.note.textContent = !figures
       ? said.covert ? "This release has counts only: nothing is known of its noise." : "Intervals are on their way."
-      : difference ? "Faded where the difference may be 0." : figures.empty ? `${said.grid ? "× may" : "May"} be empty: ${Math.max(1, Math.round(100 * figures.empty))} % of ${block === 1 ? "cells" : "blocks"}` : `No ${block === 1 ? "cell" : "block"} may be empty.`;
+      : difference ? `Faded where the difference may be 0. Elsewhere there is one, at least ${sure(shown)}.` : figures.empty ? `${said.grid ? "× may" : "May"} be empty: ${Math.max(1, Math.round(100 * figures.empty))} % of ${block === 1 ? "cells" : "blocks"}` : `No ${block === 1 ? "cell" : "block"} may be empty.`;
     for (const input of this.group.querySelectorAll("input")) input.checked = Number(input.value) === block;
   }
 
