@@ -136,7 +136,7 @@ def test_opening_a_source_tells_nothing_either(tmp_path):
     ) as caught:
         dpr.open_regions(BrokenPath())
     assert_no_secret(caught.value)
-    with pytest.raises(InputError, match="File name too long$"):  # the name is the caller's own
+    with pytest.raises(InputError, match=r"File name too long$"):  # the name is the caller's own
         dpr.open_regions(tmp_path / ("x" * 300 + ".csv"))
 
 
