@@ -52,28 +52,38 @@ def _metadata_without_arrows_types(path: Path) -> Any:
 def batches_of(path: Path, file: Any, rows: int, columns: list[str]) -> Iterator[Any]:
     """Yield a file's batches of at most so many rows, and of fewer where these are very long."""
     groups = range(file.metadata.num_row_groups)
-    at_once = partial(_rows_at_once, path, file.metadata, rows, columns)
+    at_once = partial(_rows_at_once, path, file, rows, columns)
     for few, some in groupby(groups, at_once):
         yield from file.iter_batches(few, row_groups=list(some), columns=columns)
 
 
-def _rows_at_once(path: Path, metadata: Any, rows: int, columns: list[str], group: int) -> int:
-    """Return how many rows of a group to read at once."""
-    described = metadata.row_group(group)
-    most = min(rows, described.num_rows)
-    for i in range(described.num_columns):
-        column = described.column(i)
-        # Plain values take what is stated; a dictionary's may each be repeated in a few bits.
-        if (
-            column.path_in_schema in columns
-            and column.physical_type == "BYTE_ARRAY"
-            and column.has_dictionary_page
-            and column.total_uncompressed_size * most > BATCH_BYTES
-        ):
-            longest = _longest(path, metadata, group, column.path_in_schema)
+def _rows_at_once(path: Path, file: Any, rows: int, columns: list[str], group: int) -> int:
+    """Return how many rows of a group to read at once.
+
+    By what its dictionaries hold: each value may be repeated in a few bits. What the footer says
+    of a column is not asked, as Arrow ends the process where that is damaged.
+    """
+    most = min(rows, file.metadata.row_group(group).num_rows)
+    for name in columns:
+        if most > 1 and _is_bytes(file.schema_arrow.field(name).type):
+            longest = _longest(path, file.metadata, group, name)
             if longest * most > BATCH_BYTES:
                 rows = min(rows, max(1, BATCH_BYTES // longest))
     return rows
+
+
+def _is_bytes(kind: Any) -> bool:
+    import pyarrow.types as types
+
+    return any(
+        said(kind)
+        for said in (
+            types.is_string,
+            types.is_binary,
+            types.is_large_string,
+            types.is_large_binary,
+        )
+    )
 
 
 def _longest(path: Path, metadata: Any, group: int, column: str) -> int:
