@@ -77,7 +77,7 @@ def server(*files: Path) -> Iterator[int]:
         yield port
     finally:
         process.terminate()
-        process.wait(30)
+        process.communicate(timeout=30)
 
 
 def release_on(n: int, n_users: int, path: Path) -> dpr.Grid:

@@ -185,7 +185,7 @@ def test_a_release_never_checks(monkeypatch):
         checked()
     made = dpr.release(stream(), GRID, epsilon=1, max_diameter=2)
     assert made.private
-    assert "curator" not in Path(releasing.__file__).read_text()
+    assert "dpregions.curator" not in Path(releasing.__file__).read_text()
 
 
 def test_what_is_shown_is_labelled():

@@ -28,6 +28,7 @@ class Capturing:
 
     private = False
     label = "captured"
+    software = ()
 
     def __init__(self, seed: int, draws: int, charge=lambda level, epsilon: epsilon) -> None:
         self.noise, self.draws, self.seen, self.charge = StudyNoise(seed), draws, [], charge

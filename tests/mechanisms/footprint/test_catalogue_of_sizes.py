@@ -267,7 +267,7 @@ def test_bodies_of_a_catalogue_of_sizes_have_the_counts_of_their_polygons():
     fitted[np.random.default_rng(0).permutation(len(sizes))[:300]] = 1.7
     bodies = make_bodies(sizes, fitted)
     assert bodies.times.sum() == pytest.approx(510, abs=1)
-    shapes = bodies.to_regions(grid).geometry.to_numpy()
+    shapes = bodies.to_regions(grid).shapes
     xy, offsets = shapely.to_ragged_array(shapes)[1:]
     outlines = Outlines.of(xy, offsets[0], grid, Bound(64, 64 * STEPS, True))
     places, _ = outlines.footprints(*grid.shape, 65)

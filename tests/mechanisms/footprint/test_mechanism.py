@@ -164,7 +164,9 @@ def test_a_covert_release_holds_nothing_signed():
             assert values.tobytes() not in held
             assert values.astype(np.int64).tobytes() not in held
     assert open_release.signed.tobytes() not in held
-    assert covert.describe() == open_release.describe()
+    said, open_said = (made.describe().splitlines() for made in (covert, open_release))
+    assert said == [line for line in open_said if not line.startswith("Intervals: ")]
+    assert len(said) == len(open_said) - 1
 
 
 @pytest.mark.parametrize("method", ["footprint", "paper"])
